@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096, GRAPH_CALLS = 16 };
+enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096 };
 
 void measure_fail(struct measure *measure, struct bench_reply *reply, const char *doing)
 {
@@ -92,15 +92,21 @@ static size_t room_of(const struct measure *measure, const struct bench_command 
     return room < stride_of(PAGE) ? stride_of(PAGE) : room;
 }
 
+/* True if the answer is what the library takes, in which large buffers of ours would be counted. */
+static bool is_weighed(const struct bench_command *command)
+{
+    return command->call.collective == BENCH_DUP || command->call.collective == BENCH_OPEN;
+}
+
 static int allocate(struct measure *measure, const struct bench_command *command)
 {
     size_t least = room_of(measure, command);
     size_t need = least * (size_t)(command->buffers > 1 ? command->buffers : 1);
 
-    if (need < command->rotate_bytes)
+    if (need < command->rotate_bytes && !is_weighed(command))
         need = round_up(command->rotate_bytes, PAGE);
-    if (measure->area_bytes >= need && measure->view_bytes >= least &&
-        measure->memory == command->memory)
+    if ((is_weighed(command) ? measure->area_bytes == need : measure->area_bytes >= need) &&
+        measure->view_bytes >= least && measure->memory == command->memory)
         return 0;
     measure_done(measure);
     measure->memory = command->memory;
@@ -276,11 +282,11 @@ static void tell_memory(struct measure *measure, struct bench_reply *reply)
 static void check(struct measure *measure, const struct bench_command *command,
                   struct bench_reply *reply)
 {
-    enum bench_collective collective = command->call.collective;
-
     step_check(measure, command, reply);
-    if (collective == BENCH_DUP || collective == BENCH_OPEN)
+    if (is_weighed(command))
         tell_memory(measure, reply);
+    if (command->line_count)
+        work_learn(&measure->speed);
     /* The model knows calls on memory of the host, one at a time. */
     if (reply->status == BENCH_OK && measure->library->predict && !command->line_count &&
         !on_device(measure))
@@ -338,7 +344,7 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
                       double *ret_seconds)
 {
     int calls = command->batch_calls;
-    int per_graph = calls < GRAPH_CALLS ? calls : GRAPH_CALLS;
+    int per_graph = calls < BENCH_GRAPH_CALLS ? calls : BENCH_GRAPH_CALLS;
     int launches = command->graph ? (calls + per_graph - 1) / per_graph : 0;
     int failed;
     double start;

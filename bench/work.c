@@ -54,12 +54,19 @@ static double measure_speed(void)
     return fastest;
 }
 
+void work_learn(double *speed)
+{
+    if (*speed <= 0)
+        *speed = measure_speed();
+}
+
 void work_do(double *speed, double seconds)
 {
     double start, took;
 
-    if (*speed <= 0)
-        *speed = measure_speed();
+    if (seconds <= 0)
+        return;
+    work_learn(speed);
     start = work_clock();
     compute(seconds * *speed);
     took = work_clock() - start;

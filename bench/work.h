@@ -8,8 +8,10 @@
 #ifndef RONDO_BENCH_WORK_H
 #define RONDO_BENCH_WORK_H
 
-/* Does as much arithmetic as takes so many seconds when nothing disturbs it. `speed` is measured
- * when it is 0, in 10 milliseconds, and grows when the arithmetic took less time than that. */
+/* Measures the speed in 10 milliseconds, if it is 0. */
+void work_learn(double *speed);
+/* Does as much arithmetic as takes so many seconds when nothing disturbs it. `speed` is learnt if
+ * it is 0, and grows when the arithmetic took less time than that. */
 void work_do(double *speed, double seconds);
 
 /* Seconds of a clock that only goes forward. */

@@ -50,6 +50,31 @@ static bool find_launcher(int *ret_rank, int *ret_size)
     return false;
 }
 
+/* These runs have the same ranks, which go on from one to the next. */
+static bool has_same_ranks(const struct bench_options *a, const struct bench_options *b)
+{
+    return a->ranks == b->ranks && !strcmp(a->settings, b->settings) &&
+           (a->memory == BENCH_MEMORY_CUDA) == (b->memory == BENCH_MEMORY_CUDA);
+}
+
+/* Puts "NAME=value NAME=value" into the environment, or takes it out again. */
+static void change_settings(const char *settings, bool there)
+{
+    char *words = strdup(settings), *rest = words, *word;
+
+    while ((word = strsep(&rest, " ")))
+        if (strchr(word, '=')) {
+            char *value = strchr(word, '=');
+
+            *value = 0;
+            if (there)
+                setenv(word, value + 1, 1);
+            else
+                unsetenv(word);
+        }
+    free(words);
+}
+
 /* Finds out who the ranks are. Returns 0 if they are to be started here, or this is a launcher's
  * rank 0; else the exit status. */
 static int settle_ranks(struct bench_runs *runs, bool *ret_launched)
@@ -70,21 +95,24 @@ static int settle_ranks(struct bench_runs *runs, bool *ret_launched)
                         "--vs, --limit and --threads give -n without a launcher\n");
         return 2;
     }
-    if (runs->list[runs->count - 1].set_count) {
-        fprintf(stderr, "rondo bench: under a launcher --set is the launcher's: give the "
-                        "environment to it\n");
-        return 2;
-    }
     if (options->call.root >= size) {
         fprintf(stderr, "rondo bench: --root %d is not among the %d ranks\n", options->call.root,
                 size);
         return 2;
     }
+    for (int i = 1; i < runs->count; i++)
+        if (!has_same_ranks(options, &runs->list[i])) {
+            fprintf(stderr,
+                    "rondo bench: the ranks of a launcher go on from run to run: give one value "
+                    "to --set, one file to --algo, memory of the host or of devices\n");
+            return 2;
+        }
     for (int i = 0; i < runs->count; i++)
         runs->list[i].ranks = size;
     *ret_launched = true;
     if (rank == 0)
         return 0;
+    change_settings(options->settings, true);
     bench_become_worker(options);
     return 1;
 }
@@ -168,13 +196,6 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     return failed;
 }
 
-/* These runs have the same ranks, which go on from one to the next. */
-static bool has_same_ranks(const struct bench_options *a, const struct bench_options *b)
-{
-    return a->ranks == b->ranks && !strcmp(a->settings, b->settings) &&
-           (a->memory == BENCH_MEMORY_CUDA) == (b->memory == BENCH_MEMORY_CUDA);
-}
-
 /* Reports are made when the groups have ended: who they were stays. */
 static void keep_groups(struct bench_sweep *sweep)
 {
@@ -201,24 +222,6 @@ static int measure_all(struct bench_group *groups, void *context)
     for (int i = begun; i < at.sweeps.count; i++)
         keep_groups(&at.sweeps.list[i]);
     return failed;
-}
-
-/* Puts "NAME=value NAME=value" into the environment, or takes it out again. */
-static void change_settings(const char *settings, bool there)
-{
-    char *words = strdup(settings), *rest = words, *word;
-
-    while ((word = strsep(&rest, " ")))
-        if (strchr(word, '=')) {
-            char *value = strchr(word, '=');
-
-            *value = 0;
-            if (there)
-                setenv(word, value + 1, 1);
-            else
-                unsetenv(word);
-        }
-    free(words);
 }
 
 /* 0, or else: they failed, or values were wrong. */

@@ -184,7 +184,7 @@ static json_t *options_json(const struct bench_sweep *sweep)
 
     return json_pack(
         "{s:s, s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, "
-        "s:i, s:f}",
+        "s:i, s:f, s:i, s:s?}",
         "collective", bench_collective_name(options->call.collective), "algorithm",
         bench_algorithm_of(sweep, 0), "ranks", sweep->groups[0].size, "dtype",
         pattern_type_name(options->call.type), "op",
@@ -193,7 +193,8 @@ static json_t *options_json(const struct bench_sweep *sweep)
         "rewrite", options->rewrite, "overlap", options->overlap, "graph", options->graph,
         "blocking", options->blocking, "threads", options->threads, "deterministic",
         options->deterministic, "iterations", options->iterations, "warmup", options->warmup,
-        "rounds", options->rounds, "seconds", options->seconds);
+        "rounds", options->rounds, "seconds", options->seconds, "hosts", options->hosts,
+        "interface", options->interface);
 }
 
 /* A figure of each round: what `rondo bench compare` compares. */

@@ -254,8 +254,11 @@ static void check_memory(const struct argp_state *state, const struct bench_opti
     }
     if (!cuda && (options->graph || options->blocking))
         argp_error(state, "--graph and --blocking need --memory cuda");
-    if (options->graph && (options->blocking || options->rewrite))
-        argp_error(state, "--graph goes with neither --blocking nor --rewrite");
+    if (options->graph && (options->blocking || options->rewrite || options->cold))
+        argp_error(state, "--graph goes with none of --blocking, --rewrite and --cold");
+    if (options->graph && options->buffers > BENCH_GRAPH_CALLS)
+        argp_error(state, "--graph repeats %d calls, on as many buffers: --buffers %d is too many",
+                   BENCH_GRAPH_CALLS, options->buffers);
 }
 
 static void check_call(const struct argp_state *state, const struct bench_options *options)

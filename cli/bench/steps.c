@@ -88,6 +88,21 @@ void bench_steps_write(const struct bench_options *options, struct bench_command
         command->lines[command->line_count++] = (struct bench_line){.collective = -1};
 }
 
+bool bench_steps_are_exact(const struct bench_command *command, int ranks)
+{
+    bool exact = command->line_count || pattern_is_exact(&command->call, ranks);
+
+    for (int i = 0; i < command->line_count; i++) {
+        const struct bench_line *line = &command->lines[i];
+        const struct bench_call call = {.collective = (enum bench_collective)line->collective,
+                                        .type = (rondo_type)line->type,
+                                        .op = (rondo_op)line->op};
+
+        exact = exact && (line->collective < 0 || pattern_is_exact(&call, ranks));
+    }
+    return exact;
+}
+
 void bench_steps_set_work(const struct bench_options *options, struct bench_command *command,
                           double seconds)
 {

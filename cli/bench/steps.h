@@ -36,6 +36,8 @@ void bench_steps_check(const struct argp_state *state, const struct bench_option
 /* Writes the lines of the command's call, for so many ranks. */
 void bench_steps_write(const struct bench_options *options, struct bench_command *command,
                        int ranks);
+/* True if the right results of all calls of the command are exact. */
+bool bench_steps_are_exact(const struct bench_command *command, int ranks);
 /* All libraries compute equally long beside their calls; a trace that says how long is left. */
 void bench_steps_set_work(const struct bench_options *options, struct bench_command *command,
                           double seconds);

@@ -115,7 +115,7 @@ static enum bench_status check(struct bench_sweep *sweep, int library, struct pa
     if (status == BENCH_OK)
         note_memory(result, replies, group->size);
     result->predicted = status == BENCH_OK ? replies[0].predicted_us / 1e6 : -1;
-    result->checked = sweep->options->check && pattern_is_exact(&pace->command.call, group->size);
+    result->checked = sweep->options->check && bench_steps_are_exact(&pace->command, group->size);
     for (int rank = 0; status == BENCH_OK && result->checked && rank < group->size; rank++)
         result->wrong += replies[rank].wrong;
     sweep->wrong += result->wrong;
@@ -162,7 +162,9 @@ static void compute(const struct bench_sweep *sweep, struct bench_result *result
     call.count = sweep->sizes[sweep->size_count].count;
     result->median = bench_limit_seconds(&sweep->limit, &call, sweep->groups[0].size);
     result->min = result->median;
-    result->available = true;
+    result->available = call.collective < BENCH_COLLECTIVES;
+    if (!result->available && sweep->size_count == 0)
+        fprintf(stderr, "rondo bench: limit is left out: only collectives and sendrecv have one\n");
 }
 
 /* All compute as long as the slowest of them calls: what can be hidden can be hidden by all. */

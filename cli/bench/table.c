@@ -280,6 +280,17 @@ static void print_verdict(const struct bench_sweep *sweep)
                verdict.faster, verdict.count);
 }
 
+/* Either all sizes and libraries were checked, or none: the call decides. */
+static void print_wrong(const struct bench_sweep *sweep)
+{
+    if (sweep->sizes[0].results[0].checked)
+        printf("# wrong values: %" PRIu64 " %s%s%s\n", sweep->wrong,
+               output_colour(sweep->wrong ? OUTPUT_RED : OUTPUT_GREEN),
+               sweep->wrong ? "FAILED" : "OK", output_colour(OUTPUT_PLAIN));
+    else
+        printf("# wrong values: not checked\n");
+}
+
 void bench_table_end(const struct bench_sweep *sweep)
 {
     double sum = 0;
@@ -294,9 +305,7 @@ void bench_table_end(const struct bench_sweep *sweep)
         }
     printf("#\n");
     print_warnings(sweep);
-    printf("# wrong values: %" PRIu64 " %s%s%s\n", sweep->wrong,
-           output_colour(sweep->wrong ? OUTPUT_RED : OUTPUT_GREEN), sweep->wrong ? "FAILED" : "OK",
-           output_colour(OUTPUT_PLAIN));
+    print_wrong(sweep);
     if (count && bench_collective_has_size(sweep->options->call.collective))
         printf("# average bus bandwidth: %.3f GB/s\n", sum / count / 1e9);
     for (int library = 1; library < sweep->options->library_count; library++)

@@ -33,11 +33,11 @@ static void on_signal(int number)
 
 void bench_catch_signals(void)
 {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: poll() is to return */
 
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        sigaction(numbers[i], &action, NULL);
 }
 
 int bench_caught_signal(void)

@@ -73,8 +73,8 @@ double bench_slowest(const struct bench_group *group, const struct bench_reply *
 double bench_fastest(const struct bench_group *group, const struct bench_reply *replies, int batch);
 
 /*
- * From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none
- * came.
+ * From now on signals that end a program, that of a reader who left among them, only end what is
+ * going on here, and can be asked for; 0: none came.
  */
 void bench_catch_signals(void);
 int bench_caught_signal(void);

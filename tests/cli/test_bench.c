@@ -57,6 +57,15 @@ Test(bench, rondo_is_measured_and_right)
     expect_right("all_reduce -n 3 --bytes 4,1000,100K --seconds 0.02 --rounds 2", "102400");
 }
 
+Test(bench, what_was_not_checked_is_not_called_right)
+{
+    struct run *run = bench(TEST_WORKERS, "all_reduce -n 2 --bytes 8 --iterations 1 --check 0");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "# wrong values: not checked"), "%s", run->out);
+    free(run);
+}
+
 Test(bench, ranks_may_be_threads)
 {
     expect_right("all_gather -n 3 --threads --memory shared --bytes 12,100K --seconds 0.02",
@@ -306,6 +315,7 @@ Test(bench, a_killed_rank_is_named_and_ends_the_others)
 Test(bench, a_terminated_benchmark_takes_its_ranks_along)
 {
     end_one_of_four(SIGTERM, true);
+    end_one_of_four(SIGQUIT, true);
 }
 
 Test(bench, under_a_launcher_its_processes_are_the_ranks)
@@ -319,7 +329,8 @@ Test(bench, under_a_launcher_its_processes_are_the_ranks)
     setenv("RONDO_SIZE", "2", 1);
     for (int rank = 0; rank < 2; rank++) {
         setenv("RONDO_RANK", rank ? "1" : "0", 1);
-        ranks[rank] = run_begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01");
+        ranks[rank] = run_begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01 "
+                                              "--set RONDO_SLOTS=4");
     }
     for (int rank = 0; rank < 2; rank++) {
         run_finish(ranks[rank]);
@@ -329,6 +340,22 @@ Test(bench, under_a_launcher_its_processes_are_the_ranks)
     cr_expect_str_empty(ranks[1]->out, "only rank 0 prints");
     free(ranks[0]);
     free(ranks[1]);
+}
+
+Test(bench, runs_whose_ranks_differ_are_refused_under_a_launcher)
+{
+    static const char *const lines[] = {"all_reduce --set RONDO_SLOTS=2,4,2",
+                                        "all_reduce --memory host,cuda"};
+
+    setenv("RONDO_SIZE", "2", 1);
+    setenv("RONDO_RANK", "1", 1);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct run *run = bench(TEST_WORKERS, lines[i]);
+
+        cr_expect_eq(run->status, 2, "%s: %s", lines[i], run->err);
+        cr_expect(strstr(run->err, "the ranks of a launcher go on"), "%s", run->err);
+        free(run);
+    }
 }
 
 Test(bench, a_missing_worker_is_explained)

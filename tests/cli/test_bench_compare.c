@@ -316,21 +316,43 @@ Test(bench_compare, wrong_values_are_worse_however_noisy_the_times_are)
     unlink(few);
 }
 
+/* Sets a member of a part of the file: its part, its name, its value. */
+static void write_again(const char *path, const char *const member[3])
+{
+    json_t *all = json_load_file(path, 0, NULL);
+
+    json_object_set_new(json_object_get(all, member[0]), member[1],
+                        json_loads(member[2], JSON_DECODE_ANY, NULL));
+    json_dump_file(all, path, 0);
+    json_decref(all);
+}
+
 /* Each with what two sweeps differ in, of which all that is compared has to be the same. */
 Test(bench_compare, what_was_measured_in_another_way_is_another_cell)
 {
-    static const char *const ways[] = {"cold",     "rewrite", "graph",
-                                       "blocking", "threads", "deterministic"};
+    static const char *const members[][3] = {
+        {"machine", "settings", "{\"RONDO_BENCH_DIR\": \"/\"}"}, /* makes no difference */
+        {"machine", "settings", "{\"RONDO_TRANSPORT\": \"tcp\"}"},
+        {"options", "cold", "true"},
+        {"options", "rewrite", "true"},
+        {"options", "graph", "true"},
+        {"options", "blocking", "true"},
+        {"options", "threads", "true"},
+        {"options", "deterministic", "true"},
+        {"options", "hosts", "2"},
+        {"options", "interface", "\"eth0\""}};
     char usual[64], other[64], more[300];
     struct compare_run run;
 
     snprintf(usual, sizeof(usual), "%s", write_sweep(1, 12, "yes"));
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        snprintf(more, sizeof(more), ", \"%s\": true", ways[i]);
-        snprintf(other, sizeof(other), "%s", write_sweep_with(1, 12, "yes", more));
-        cr_expect_eq(status_of(usual, other, NULL), 2, "%s", ways[i]);
-        unlink(other);
+    snprintf(other, sizeof(other), "%s", write_sweep(1, 12, "yes"));
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        write_again(other, members[i]);
+        cr_expect_eq(status_of(usual, other, NULL), i ? 2 : 0, "%s", members[i][2]);
+        write_again(usual, members[i]);
     }
+    unlink(usual);
+    unlink(other);
     for (int last = 1; last <= 2; last++) { /* what differs is the 121st character */
         snprintf(more, sizeof(more), ", \"settings\": \"%0120d%d\"", 0, last);
         snprintf(last == 1 ? usual : other, sizeof(usual), "%s",
@@ -360,30 +382,33 @@ Test(bench_compare, every_file_of_a_list_counts)
         unlink(path);
 }
 
-/* Makes an output of nccl-tests in which one time is given, and wrong values of another cell. */
+/* Makes an output of nccl-tests; -1 wrong values: it broke off, behind the end of another one. */
 static void write_nccl_tests(const char *path, double us, int wrong)
 {
+    const char *end = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.1\n";
     FILE *file = fopen(path, "we");
 
-    fprintf(file, "# nThread 1 nGpus 2 minBytes 8 maxBytes 16\n#       size         count\n");
-    for (int size = 8; size <= 32; size *= 2)
+    fprintf(file, "%s# nThread 1 nGpus 2 minBytes 8 maxBytes 16\n", wrong < 0 ? end : "");
+    for (int size = 8; size <= (wrong < 0 ? 16 : 32); size *= 2)
         fprintf(file, " %d %d float sum -1 %g 0.1 0.1 0 %g 0.1 0.1 %d\n", size, size / 4,
                 size == 16 ? us : 10, 20.0, size == 32 ? wrong : 0);
-    fprintf(file, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.1\n");
+    fputs(wrong < 0 ? "" : end, file);
     fclose(file);
 }
 
 Test(bench_compare, outputs_of_nccl_tests_are_read_and_told_apart)
 {
-    char old[1024] = "", new[1024] = "";
+    char lists[3][1024] = {""};
+    const char *old = lists[0], *new = lists[1], *broken = lists[2];
     struct compare_run run;
 
-    for (int i = 0; i < 2 * 8; i++) {
-        char *list = i % 2 ? new : old;
+    for (int i = 0; i < 3 * 8; i++) {
+        char *list = lists[i % 3];
         const char *path = written_path();
 
-        write_nccl_tests(path, (i % 2 ? 15 : 10) + 0.01 * i, 0);
-        snprintf(list + strlen(list), sizeof(old) - strlen(list), "%s%s", *list ? "," : "", path);
+        write_nccl_tests(path, (i % 3 == 1 ? 15 : 10) + 0.01 * i, i % 3 == 2 ? -1 : 0);
+        snprintf(list + strlen(list), sizeof(lists[0]) - strlen(list), "%s%s", *list ? "," : "",
+                 path);
     }
     cr_assert(!compare_read(new, false, &run));
     cr_expect_eq(run.row_count, 6, "three sizes, out of place and in place");
@@ -392,10 +417,11 @@ Test(bench_compare, outputs_of_nccl_tests_are_read_and_told_apart)
     compare_run_done(&run);
     cr_expect_eq(status_of(old, new, NULL), 1, "one of them takes 15 us, not 10");
     cr_expect_eq(status_of(new, old, NULL), 0, "faster");
+    cr_expect_eq(status_of(old, broken, NULL), 2, "the same, but it ended early");
     write_nccl_tests(strrchr(old, ',') + 1, 10, 3);
     cr_expect_eq(status_of(new, old, NULL), 1, "faster, but wrong");
-    for (int i = 0; i < 2; i++)
-        for (char *path = strtok(i ? new : old, ","); path; path = strtok(NULL, ","))
+    for (int i = 0; i < 3; i++)
+        for (char *path = strtok(lists[i], ","); path; path = strtok(NULL, ","))
             unlink(path);
 }
 

@@ -172,6 +172,8 @@ Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence)
         {"all_reduce -n 2 --format nccl --vs mpich", "have room for one library"},
         {"all_reduce -n 2 --format nccl --overlap", "--format nccl goes with none of --overlap"},
         {"sendrecv -n 2 --format osu", "have nothing like sendrecv"},
+        {"all_reduce -n 2 --memory cuda --graph --cold", "goes with none of --blocking, --rewrite"},
+        {"all_reduce -n 2 --memory cuda --graph --buffers 17", "--graph repeats 16 calls"},
         {"all_reduce -n 2 -b 8:64 -e 1K", "-e needs -b with one size"},
         {"all_reduce -n 2 --op band", "band is for integers only"},
         {"reduce -n 2 --root 2", "--root 2 is not among the 2 ranks"},

@@ -2,6 +2,8 @@
 /* test_bench_measure.c - on which buffers calls are timed: a library notes where they are. */
 #include "bench/measure.h"
 
+#include "bench/work.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,5 +72,39 @@ Test(bench_measure, calls_take_turns_on_as_many_buffers_as_were_asked_for)
     cr_assert_eq(noted, CALLS);
     for (int i = 0; i < noted; i++)
         cr_expect_eq(inputs[i], inputs[0], "call %d", i);
+    measure_done(&measure);
+}
+
+/* A batch that learnt it would take ten milliseconds longer than its calls. */
+Test(bench_measure, the_speed_of_computing_is_known_before_a_clock_runs)
+{
+    struct measure measure = {.library = &library, .size = 2};
+
+    command.buffers = 1;
+    command.check = true;
+    command.line_count = 2;
+    command.lines[0] =
+        (struct bench_line){.collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .count = 2};
+    command.lines[1] = (struct bench_line){.collective = -1};
+    time_some(&measure);
+    cr_expect_gt(measure.speed, 0);
+    measure_done(&measure);
+}
+
+Test(bench_measure, buffers_of_another_run_are_not_what_the_library_takes)
+{
+    struct measure measure = {.library = &library, .size = 2, .before = work_memory()};
+    static struct bench_reply reply;
+
+    command.check = true;
+    command.buffer_bytes = 64 << 20;
+    command.call.count = command.buffer_bytes / sizeof(float);
+    time_some(&measure);
+    command.buffer_bytes = command.call.count = 0;
+    command.rotate_bytes = 64 << 20;
+    command.call.collective = BENCH_DUP;
+    measure_run(&measure, &command, &reply);
+    cr_assert_eq(reply.status, BENCH_OK, "%s", reply.sentence);
+    cr_expect_lt(reply.rank_bytes, 32 << 20, "%g", reply.rank_bytes);
     measure_done(&measure);
 }

@@ -10,7 +10,9 @@
 
 #include <jansson.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SHORT "all_reduce -n 2 --bytes 8,64 --seconds 0.01 --rounds 2 "
@@ -93,6 +95,22 @@ Test(bench_output, csv_on_stdout_has_each_row_as_soon_as_it_is_known)
     cr_expect(strstr(run->err, "sizes that were done are in stdout"), "%s", run->err);
     cr_expect_eq(run->out[strlen(run->out) - 1], '\n', "the last row is whole: %s", run->out);
     free(run);
+}
+
+/* The shell does so in `rondo bench ... | head`. */
+Test(bench_output, a_reader_who_leaves_ends_the_sweep_in_order)
+{
+    char row[512] = "";
+    FILE *reader;
+    int status;
+
+    setenv("RONDO_BENCH_DIR", TEST_WORKERS, 1);
+    reader = popen("exec " TEST_BENCH " " LONG, "re");
+    cr_assert(reader);
+    while (strncmp(row, "  ", 2) && fgets(row, sizeof(row), reader))
+        continue;
+    status = pclose(reader); /* it closes the pipe, then waits */
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%x", (unsigned)status);
 }
 
 /* Returns how many rows the table has: lines of results begin with blanks. */

@@ -258,6 +258,22 @@ Test(bench_steps, the_calls_of_a_trace_are_right_one_by_one_and_in_the_backgroun
     unlink(path);
 }
 
+/* The average of seventeen is no number of eight bits. */
+Test(bench_steps, a_trace_is_checked_only_if_all_its_results_are_exact)
+{
+    const char *path = file_of("all_reduce 68 int32\nall_reduce 34 float8_e4m3 avg\n");
+    char line[256];
+    struct run *run;
+
+    snprintf(line, sizeof(line), "--trace %s -n 17 --threads --iterations 1 --rounds 1", path);
+    run = bench(TEST_WORKERS, line);
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, " N/A "), "%s", run->out);
+    cr_expect(strstr(run->out, "wrong values: not checked"), "%s", run->out);
+    unlink(path);
+    free(run);
+}
+
 Test(bench_steps, traces_of_models_that_come_with_rondo_are_traces)
 {
     static const struct {

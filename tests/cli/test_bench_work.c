@@ -31,8 +31,10 @@ Test(bench_work, a_speed_that_was_learnt_too_low_is_learnt_again)
 
 Test(bench_work, no_time_is_no_work_and_learns_nothing)
 {
-    double speed = 5;
+    double speed = 5, unknown = 0;
 
     work_do(&speed, 0);
+    work_do(&unknown, 0);
     cr_expect_eq(speed, 5);
+    cr_expect_eq(unknown, 0, "learning takes longer than many a call");
 }

@@ -73,6 +73,12 @@ def prove_draw_run(folder, path, name, ranks, rounds):
     assert all(row["wrong"] == "0" for row in rows), rows
 
 
+def ranks_of_a_launcher_read_the_file():
+    printed = succeed("run", "-n", "4", RONDO, "bench", "all_reduce", "--algo", f"file:{PLANS}/pairs.json", "--bytes",
+                      "4K", "--iterations", "5", "--rounds", "2")
+    assert "wrong values: 0 OK" in printed and "algorithm file:pairs." in printed, printed
+
+
 def a_file_serves_nothing_else():
     for arguments in (["all_reduce", "-n", "3"], ["broadcast", "-n", "4"]):
         status, _, errors = rondo("bench", *arguments, "--algo", "file:" + os.path.join(PLANS, "pairs.json"))
@@ -252,7 +258,7 @@ def main():
         tests = [(f"{name}: proved, drawn and run", functools.partial(prove_draw_run, folder, *rest))
                  for name, *rest in right]
         tests += cases.named([a_file_serves_nothing_else, an_algorithm_of_msccl_is_the_choice_of_a_program,
-                              what_is_predicted_is_what_explain_says])
+                              ranks_of_a_launcher_read_the_file, what_is_predicted_is_what_explain_says])
         tests += [("a wrong file is not measured", functools.partial(a_wrong_file_is_not_measured, folder)),
                   ("too few slots are refused", functools.partial(too_few_slots, folder))]
         tests += [(f"refused: {name}", functools.partial(refused, folder, mutate)) for name, mutate in WRONG.items()]

@@ -124,6 +124,19 @@ Test(bench_cuda, tables_and_files_say_what_was_measured)
     free(run);
 }
 
+Test(bench_cuda, only_collectives_have_a_limit)
+{
+    struct run *run;
+
+    setenv("CUDA_STANDIN_MEMORY", "1073741824", 1);
+    run = bench(TEST_WORKERS, "bandwidth,dup -n 2 --memory cuda --bytes 4K --iterations 1 "
+                              "--rounds 1 --limit");
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->err, "limit is left out: only collectives"), "%s", run->err);
+    cr_expect_not(strstr(run->out, "% of limit, of"), "%s", run->out);
+    free(run);
+}
+
 Test(bench_cuda, the_least_traffic_is_that_of_inputs_and_outputs)
 {
     static const struct {

@@ -169,7 +169,7 @@ static bool is_usable(const struct comparison *comparison)
     }
     if (comparison->cell_count == 0) {
         fprintf(stderr, "rondo bench compare: the two have no cell in common: compare the same "
-                        "sweep\n");
+                        "sweep, with the same settings\n");
         return false;
     }
     if (2 * comparison->judged < comparison->cell_count) {

@@ -60,15 +60,18 @@ int compare_read_nccl_tests(struct compare_run *run, const char *path)
     char collective[64] = "";
     size_t room = 0;
     int failed = file ? 0 : -1;
-    bool any = false;
+    bool any = false, ended = false;
 
     while (!failed && getline(&line, &room, file) > 0) {
         if (sscanf(line, "# Collective test starting: %63s", collective) == 1) {
             suffix = strstr(collective, "_perf");
             if (suffix)
                 *suffix = 0;
+        } else if (!strncmp(line, "# Avg bus bandwidth", 19)) {
+            ended = true;
         } else if (*line != '#' && split(line, columns)) {
             any = true;
+            ended = false; /* there may be several outputs */
             failed = add_time(run, collective, columns, OUT_OF_PLACE) ||
                              add_time(run, collective, columns, IN_PLACE)
                          ? -1
@@ -79,5 +82,6 @@ int compare_read_nccl_tests(struct compare_run *run, const char *path)
     if (file)
         fclose(file);
     snprintf(run->first, sizeof(run->first), "nccl-tests");
+    run->complete = run->complete && ended;
     return any ? failed : -1;
 }

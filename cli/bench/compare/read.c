@@ -2,6 +2,8 @@
 /* read.c - the JSON of a sweep becomes rows, each with the name of its cell. */
 #include "cli/bench/compare/compare.h"
 
+#include "base/setting.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +57,25 @@ static void add_ways(char *name, json_t *row, json_t *options)
         add(name, json_is_true(member(row, options, ways[i])) ? ways[i] : "");
 }
 
-static void name_cell(char *name, json_t *row, json_t *options)
+/* Appends the settings of the environment, but those that only say who the ranks are and where. */
+static void add_environment(char *name, json_t *environment)
+{
+    static const bool leaves_out[SETTINGS] = {
+        [SETTING_RANK] = true,       [SETTING_SIZE_RANKS] = true, [SETTING_LOCAL_RANK] = true,
+        [SETTING_LOCAL_SIZE] = true, [SETTING_ADDRESS] = true,    [SETTING_BENCH_DIR] = true};
+
+    for (int i = 0; i < SETTINGS; i++) {
+        const char *setting = setting_at((enum setting_id)i)->name;
+        const char *value = json_string_value(json_object_get(environment, setting));
+
+        if (!value || leaves_out[i])
+            continue;
+        add(name, setting);
+        snprintf(name + strlen(name), COMPARE_NAME - strlen(name), "=%s", value);
+    }
+}
+
+static void name_cell(char *name, json_t *row, json_t *options, json_t *environment)
 {
     json_t *settings = json_object_get(row, "settings");
     const char *op = text_of(row, options, "op");
@@ -77,6 +97,9 @@ static void name_cell(char *name, json_t *row, json_t *options)
     add(name, text_of(row, NULL, "trace"));
     add(name, json_is_number(json_object_get(row, "overlap")) ? "beside computing" : "");
     add_ways(name, row, options);
+    add_count(name, "%lld hosts", number_of(NULL, options, "hosts"), 0);
+    add(name, text_of(NULL, options, "interface"));
+    add_environment(name, environment);
     add(name, json_is_string(settings) ? json_string_value(settings) : "");
 }
 
@@ -110,14 +133,16 @@ void compare_add_round(const struct compare_run *run, struct compare_row *row, d
     row->rounds[row->round_count++] = us;
 }
 
-static int read_row(struct compare_run *run, json_t *row, json_t *options, bool medians)
+static int read_row(struct compare_run *run, json_t *row, json_t *all, bool medians)
 {
+    json_t *options = json_object_get(all, "options");
+    json_t *environment = json_object_get(json_object_get(all, "machine"), "settings");
     json_t *rounds = json_object_get(row, medians ? "rounds_us" : "fastest_us");
     const char *steady = json_string_value(json_object_get(row, "steady"));
     struct compare_row *to;
     char cell[COMPARE_NAME];
 
-    name_cell(cell, row, options);
+    name_cell(cell, row, options, environment);
     to = compare_row_of(run, text_of(row, NULL, "library"), cell);
     if (!to)
         return -1;
@@ -141,7 +166,6 @@ static void name_machine(struct compare_run *run, json_t *all)
 static int read_rows(struct compare_run *run, const char *path, json_t *all, bool medians)
 {
     json_t *rows = json_object_get(all, "rows");
-    json_t *options = json_object_get(all, "options");
     json_t *first = json_array_get(json_object_get(all, "libraries"), 0);
     int with_rounds = 0;
 
@@ -149,7 +173,7 @@ static int read_rows(struct compare_run *run, const char *path, json_t *all, boo
     snprintf(run->first, sizeof(run->first), "%s", text_of(first, NULL, "name"));
     name_machine(run, all);
     for (size_t i = 0; i < json_array_size(rows); i++)
-        if (read_row(run, json_array_get(rows, i), options, medians)) {
+        if (read_row(run, json_array_get(rows, i), all, medians)) {
             fprintf(stderr, "rondo bench compare: out of memory\n");
             return -1;
         }
