@@ -57,12 +57,14 @@ static void add_ways(char *name, json_t *row, json_t *options)
         add(name, json_is_true(member(row, options, ways[i])) ? ways[i] : "");
 }
 
-/* Appends the settings of the environment, but those that only say who the ranks are and where. */
+/* Appends the settings of the environment, but those that only say who the ranks are and where, and
+ * what is logged. */
 static void add_environment(char *name, json_t *environment)
 {
     static const bool leaves_out[SETTINGS] = {
         [SETTING_RANK] = true,       [SETTING_SIZE_RANKS] = true, [SETTING_LOCAL_RANK] = true,
-        [SETTING_LOCAL_SIZE] = true, [SETTING_ADDRESS] = true,    [SETTING_BENCH_DIR] = true};
+        [SETTING_LOCAL_SIZE] = true, [SETTING_ADDRESS] = true,    [SETTING_BENCH_DIR] = true,
+        [SETTING_LOG] = true};
 
     for (int i = 0; i < SETTINGS; i++) {
         const char *setting = setting_at((enum setting_id)i)->name;
