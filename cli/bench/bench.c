@@ -128,7 +128,9 @@ static void say_wrong(const struct bench_sweep *sweep)
         uint64_t wrong = bench_wrong_values(sweep, library);
 
         if (wrong)
-            fprintf(stderr, "rondo bench: %llu wrong values of %s in %s\n",
+            fprintf(stderr,
+                    "rondo bench: %llu wrong values of %s in %s; its times at these sizes count "
+                    "in no comparison\n",
                     (unsigned long long)wrong, sweep->groups[library].kind->name,
                     bench_collective_name(sweep->options->call.collective));
     }
