@@ -24,6 +24,11 @@ class _OfThread(threading.local):
 _mine = _OfThread()
 
 
+def has_calls_on(stream: Stream) -> bool:
+    """Says whether a group that this thread is in needs the stream at its end."""
+    return any(call[1] is stream for group in _mine.open for call in group._calls)
+
+
 Call = Tuple["Communicator", Optional[Stream], Any, Any]  # the last two: what to keep, operation
 
 
@@ -108,7 +113,7 @@ class Group:
             failed = _end_of(calls)
             self._events = [Event(stream, None, _comms_of(part), [keep for _, _, keep, _ in part],
                                   [op for _, _, _, op in part], failed)
-                            for stream, part in parts.items() if stream._handle]
+                            for stream, part in parts.items()]
         finally:
             for lock in locks:
                 lock.release()

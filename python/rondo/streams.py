@@ -230,6 +230,10 @@ class Stream(Closing):
 
     def close(self) -> None:
         """Wait for what is queued, and end. A second time does nothing."""
+        from .groups import has_calls_on
+        if self._handle and has_calls_on(self):
+            lib.stream_close(self._handle)  # refused: it stays open, and the group's end says why
+            return
         handle, self._handle = self._handle, None
         if handle:
             lib.stream_close(handle)

@@ -364,6 +364,21 @@ def a_group_that_fails_keeps_what_its_streams_have_still_to_do():
     ranks(2, body)
 
 
+def a_stream_stays_open_while_a_group_has_calls_on_it():
+    def body(comm):
+        x, stream, group = array.array("i", [1]), rondo.Stream(), rondo.group()
+
+        def within():
+            in_a_group(lambda: comm.all_reduce(x, stream=stream))
+            stream.close()
+        raises(rondo.InvalidArgument, lambda: in_a_group(within, group=group), "stays open")
+        raises(rondo.InvalidArgument, group.wait, "stays open")
+        in_a_group(stream.close)
+        raises(rondo.InvalidArgument, lambda: comm.barrier(stream=stream), "stream was closed")
+        assert x[0] == 1
+    ranks(2, body)
+
+
 def a_communicator_is_closed_behind_the_events_of_its_groups():
     with rondo.Stream() as stream, events_held_back() as go:
         comms = [rondo.init(), rondo.init()]
@@ -399,4 +414,5 @@ if __name__ == "__main__":
         a_group_on_a_stream_has_the_errors_of_all_its_communicators,
         a_group_on_several_streams_has_the_errors_of_its_own_calls,
         a_group_that_fails_keeps_what_its_streams_have_still_to_do,
+        a_stream_stays_open_while_a_group_has_calls_on_it,
         a_communicator_is_closed_behind_the_events_of_its_groups])))
