@@ -41,6 +41,24 @@ def _end_of(calls: list[Call]) -> Error | None:
     return failure(result, *_comms_of(calls)) if result else None
 
 
+def _end_beside_others(calls: list[Call], streams: list[Stream]) -> tuple[Error | None, set[Stream]]:
+    """The end of a group that waits, which must not keep other threads from its streams: the locks are given meanwhile.
+
+    Also returns the streams on which others may have made calls.
+    """
+    before = [stream._calls for stream in streams]
+    for stream in streams:
+        stream._ends += 1
+        stream._lock.release()
+    try:
+        failed = _end_of(calls)
+    finally:
+        for stream in streams:
+            stream._lock.acquire()
+            stream._ends -= 1
+    return failed, {stream for stream, count in zip(streams, before) if stream._calls != count or stream._ends}
+
+
 class Group:
     """What group() returns. Sends and receives in it cannot deadlock; outputs are complete behind the `with` block.
 
@@ -105,18 +123,17 @@ class Group:
         for call in calls:
             parts[homes[call[0]]].append(call)
         here = parts.pop(None, [])
-        # See Stream._lock; a group that waits must not keep other threads from its streams.
-        locks = [] if here else [stream._lock for stream in sorted(parts, key=id)]
-        for lock in locks:
-            lock.acquire()
+        streams = sorted((stream for stream in parts if stream is not None), key=id)
+        for stream in streams:
+            stream._lock.acquire()
         try:
-            failed = _end_of(calls)
+            failed, shared = _end_beside_others(calls, streams) if here else (_end_of(calls), set())
             self._events = [Event(stream, None, _comms_of(part), [keep for _, _, keep, _ in part],
-                                  [op for _, _, _, op in part], failed)
+                                  [op for _, _, _, op in part], failed, stream in shared)
                             for stream, part in parts.items()]
         finally:
-            for lock in locks:
-                lock.release()
+            for stream in streams:
+                stream._lock.release()
         return here, failed
 
     def wait(self, timeout: float | None = None) -> None:
