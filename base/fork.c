@@ -37,7 +37,9 @@ void fork_allow(void)
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-enum { SOCKETS = 1 << 16 }; /* of descriptors above children keep their copies */
+/* These are all that a process may have by the usual fs.nr_open; of those above children keep their
+ * copies. Of the table only pages exist that have sockets. */
+enum { SOCKETS = 1 << 20 };
 
 /* The inode of each socket, by descriptor; 0: none was noted. The program may have closed ours and
  * use the number for a file of its own, which a child keeps. */

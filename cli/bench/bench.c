@@ -136,11 +136,6 @@ static void row_is_known(const struct bench_sweep *sweep)
     kept->size_count--;
 }
 
-static const char *name_of_file(const char *path)
-{
-    return !path ? "" : strcmp(path, "-") ? path : "stdout";
-}
-
 /* Runs that ended early: what is done is in the files, and whole. */
 static void keep_rest(const struct bench_options *options)
 {
@@ -151,11 +146,7 @@ static void keep_rest(const struct bench_options *options)
     if (sizes == 0)
         return;
     bench_sweeps_write(&at.sweeps);
-    if (options->csv || options->json)
-        fprintf(stderr,
-                "rondo bench: the sweep ended early; the %d sizes that were done are in %s%s%s\n",
-                sizes, name_of_file(options->csv), options->csv && options->json ? " and " : "",
-                name_of_file(options->json));
+    bench_say_early("rondo bench: the sweep", sizes, "sizes", options);
 }
 
 /* Results that were wrong are those of a library; the runs go on, and others may be right. */
@@ -165,7 +156,9 @@ static void say_wrong(const struct bench_sweep *sweep)
         uint64_t wrong = bench_wrong_values(sweep, library);
 
         if (wrong)
-            fprintf(stderr, "rondo bench: %llu wrong values of %s in %s\n",
+            fprintf(stderr,
+                    "rondo bench: %llu wrong values of %s in %s; its times at these sizes count "
+                    "in no comparison\n",
                     (unsigned long long)wrong, sweep->groups[library].kind->name,
                     bench_collective_name(sweep->options->call.collective));
     }

@@ -18,13 +18,18 @@ double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_s
            bench_bus_factor(sweep->options->call.collective, sweep->groups[0].size);
 }
 
+bool bench_counts(const struct bench_size *size, int library)
+{
+    return size->results[library].available && !size->results[library].wrong;
+}
+
 double bench_ratio(const struct bench_size *size, int library)
 {
-    const struct bench_result *ours = &size->results[0];
-    const struct bench_result *theirs = &size->results[library];
+    double ours = size->results[0].median;
 
-    return ours->available && theirs->available && ours->median > 0 ? theirs->median / ours->median
-                                                                    : 0;
+    return bench_counts(size, 0) && bench_counts(size, library) && ours > 0
+               ? size->results[library].median / ours
+               : 0;
 }
 
 uint64_t bench_wrong_values(const struct bench_sweep *sweep, int library)
@@ -60,7 +65,7 @@ int bench_best_peer(const struct bench_sweep *sweep, const struct bench_size *si
     int best = -1;
 
     for (int i = 1; i < sweep->options->library_count; i++)
-        if (!bench_is_limit(sweep, i) && size->results[i].available &&
+        if (!bench_is_limit(sweep, i) && bench_counts(size, i) &&
             (best < 0 || size->results[i].median < size->results[best].median))
             best = i;
     return best;

@@ -30,14 +30,16 @@ double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_s
 uint64_t bench_wrong_values(const struct bench_sweep *sweep, int library);
 /* Not steady: the first library, or this one, at this size. */
 bool bench_is_unsteady(const struct bench_size *size, int library);
-/* Time of `library` over that of the first; 0 where one of them is not available. */
+/* A time counts of a library that is there, with results that were right. */
+bool bench_counts(const struct bench_size *size, int library);
+/* Time of `library` over that of the first; 0 where one of them has none that counts. */
 double bench_ratio(const struct bench_size *size, int library);
 
 bool bench_is_limit(const struct bench_sweep *sweep, int library);
 int bench_peer_count(const struct bench_sweep *sweep);
-/* The fastest peer at this size, or -1 if none is available. */
+/* The fastest peer at this size whose time counts, or -1. */
 int bench_best_peer(const struct bench_sweep *sweep, const struct bench_size *size);
-/* The ratio to a library or to BENCH_BEST_PEER; 0 where one of the two is not available. */
+/* The ratio to a library or to BENCH_BEST_PEER; 0 where one of the two has none. */
 double bench_ratio_to(const struct bench_sweep *sweep, const struct bench_size *size, int library);
 
 /* One more ratio; 0 is none. */

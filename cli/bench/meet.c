@@ -255,8 +255,8 @@ int bench_with_groups(const struct bench_options *options, bool launched,
     }
     if (!failed)
         failed = work(groups, context);
-    if (failed && bench_caught_signal())
-        fprintf(stderr, "rondo bench: ends because of signal %d\n", bench_caught_signal());
+    if (failed)
+        bench_say_signal("rondo bench");
     while (started-- > 0)
         bench_group_end(&groups[started], failed != 0);
     bench_control_close(&control);

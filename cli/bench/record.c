@@ -307,3 +307,17 @@ int bench_write_files(const struct bench_writers *writers, const struct bench_op
         failed |= draw(writers, options->plot, result);
     return failed ? -1 : 0;
 }
+
+static const char *name_of_file(const char *path)
+{
+    return !path ? "" : strcmp(path, "-") ? path : "stdout";
+}
+
+void bench_say_early(const char *what, int count, const char *things,
+                     const struct bench_options *options)
+{
+    if (options->csv || options->json)
+        fprintf(stderr, "%s ended early; the %d %s that were done are in %s%s%s\n", what, count,
+                things, name_of_file(options->csv), options->csv && options->json ? " and " : "",
+                name_of_file(options->json));
+}

@@ -89,6 +89,9 @@ struct bench_writers {
     void (*plot)(const void *result, FILE *script); /* NULL: there is nothing to draw */
 };
 
+/* Says on stderr in which files of the options is what was done, if there are any. */
+void bench_say_early(const char *what, int count, const char *things,
+                     const struct bench_options *options);
 /* The files of the options. 0, or -1 with sentences on stderr that say what to do. */
 int bench_write_files(const struct bench_writers *writers, const struct bench_options *options,
                       const void *result);

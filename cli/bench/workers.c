@@ -45,6 +45,15 @@ int bench_caught_signal(void)
     return atomic_load_explicit(&caught, memory_order_relaxed);
 }
 
+int bench_say_signal(const char *command)
+{
+    int number = bench_caught_signal();
+
+    if (number)
+        fprintf(stderr, "%s: ends because of signal %d\n", command, number);
+    return number;
+}
+
 /* ---- Sentences ------------------------------------------------------------------------------- */
 
 int bench_children_left(struct bench_group *group)

@@ -78,6 +78,8 @@ double bench_fastest(const struct bench_group *group, const struct bench_reply *
  */
 void bench_catch_signals(void);
 int bench_caught_signal(void);
+/* The same, and says on stderr that it ends `command`. */
+int bench_say_signal(const char *command);
 
 /* 0, or -1 with a sentence on stderr. `path`: workers of other network namespaces find only what
  * has a place in the file system. */

@@ -15,7 +15,7 @@
  * to have its own. The child copies all blocks to private pages at the same addresses, and the
  * parent waits for that; what other threads of the parent write meanwhile may be in the copy or
  * not. A block for which the child has no memory is inaccessible there. vfork() and posix_spawn()
- * copy nothing.
+ * copy nothing. A child of a bare clone() shares all blocks with its parent, as no handler runs.
  */
 #include "compat/heap/blocks.h"
 

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +21,12 @@ static const char knock_prefix[] = "knock.", invitation_prefix[] = "invitation."
 
 struct door {
     char path[PATH];
-    int members; /* the file, with our lock; -1 */
-    pid_t owner; /* locks are not inherited */
+    int members;                          /* the file, with our lock; -1 */
+    pid_t owner;                          /* locks are not inherited */
+    int knocks;                           /* of this newcomer */
+    char guest[DOOR_NAME];                /* who it is; its names are "guest.number" */
+    char invited[DOOR_GUESTS][DOOR_NAME]; /* names of the last ones */
+    unsigned invitations;
 };
 
 static void place(const struct door *door, const char *prefix, const char *name,
@@ -151,6 +154,19 @@ static bool lives(const struct door *door, const char *name)
     return waits;
 }
 
+/* Say no to somebody who could not follow an invitation of ours, as all would stand still for it
+ * once more. */
+static bool refuse(struct door *door, const char *name)
+{
+    static const struct door_invitation none;
+    size_t guest = strcspn(name, ".");
+
+    for (int i = 0; i < DOOR_GUESTS; i++)
+        if (strncmp(door->invited[i], name, guest + 1) == 0)
+            return door_invite(door, name, &none) == RONDO_OK;
+    return false;
+}
+
 int door_look(struct door *door, char (*ret_names)[DOOR_NAME], int most)
 {
     DIR *folder = door ? descriptor_folder(door->path) : NULL;
@@ -164,7 +180,7 @@ int door_look(struct door *door, char (*ret_names)[DOOR_NAME], int most)
         const char *name = entry->d_name + length;
 
         if (strncmp(entry->d_name, knock_prefix, length) != 0 || strlen(name) >= DOOR_NAME ||
-            !lives(door, name))
+            !lives(door, name) || refuse(door, name))
             continue;
         memcpy(ret_names[count++], name, strlen(name) + 1);
     }
@@ -193,6 +209,8 @@ rondo_result door_invite(struct door *door, const char *name, const struct door_
     else if (rename(unfinished, path))
         result = cannot(door, "hand out an invitation");
     unlink(result ? unfinished : knock);
+    if (!result)
+        memcpy(door->invited[door->invitations++ % DOOR_GUESTS], name, strlen(name) + 1);
     return result;
 }
 
@@ -275,17 +293,18 @@ static rondo_result wait_at(const struct door *door, const char *name,
     return RONDO_OK;
 }
 
-rondo_result door_knock(struct door *door, struct door_invitation *ret_invitation)
+rondo_result door_knock(struct door *door, bool again, struct door_invitation *ret_invitation)
 {
-    static int times;
     char path[2 * PATH], unlocked[2 * PATH], name[DOOR_NAME];
     struct timespec now;
     rondo_result result;
     int file;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, sizeof(name), "%d-%d-%lx", (int)getpid(), times++ % 1000,
-             (unsigned long)now.tv_nsec);
+    if (!again)
+        snprintf(door->guest, sizeof(door->guest), "%d-%lx", (int)getpid(),
+                 (unsigned long)now.tv_nsec);
+    snprintf(name, sizeof(name), "%.20s.%d", door->guest, door->knocks++ % 1000);
     place(door, knock_prefix, name, path);
     place(door, "unlocked.", name, unlocked);
     file = descriptor_above(open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -17,6 +17,7 @@
 
 #include "rondo/rondo.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { DOOR_NAME = 32, DOOR_GUESTS = 64 };
@@ -34,7 +35,8 @@ void door_close(struct door *door); /* accepts NULL */
 
 /* Be a member: newcomers may wait. */
 rondo_result door_enter(struct door *door);
-/* The names of those who knock and live, `most` at most; returns how many. NULL door: none. */
+/* The names of those who knock and live, `most` at most; returns how many. NULL door: none. Whom
+ * this process has invited before, and who knocks again, is refused and not among them. */
 int door_look(struct door *door, char (*ret_names)[DOOR_NAME], int most);
 rondo_result door_invite(struct door *door, const char *name, const struct door_invitation *what);
 /* Begin a job: forget an earlier one at this door, and be a member. RONDO_ERROR_PEER: it cannot
@@ -44,8 +46,9 @@ rondo_result door_begin(struct door *door);
 void door_say_begun(struct door *door);
 void door_say_over(struct door *door);
 
-/* Knock, and wait for the invitation. RONDO_ERROR_ABORTED: the job is over,
- * RONDO_ERROR_PEER: no member is left. */
-rondo_result door_knock(struct door *door, struct door_invitation *ret_invitation);
+/* Knock, and wait for the invitation; one of size 0 is a refusal. `again`: this newcomer could not
+ * follow its last invitation. RONDO_ERROR_ABORTED: the job is over, RONDO_ERROR_PEER: no member is
+ * left. */
+rondo_result door_knock(struct door *door, bool again, struct door_invitation *ret_invitation);
 
 #endif

@@ -79,32 +79,46 @@ static rondo_result begin(rondo_elastic *job)
     return RONDO_OK;
 }
 
-/* Whoever is invited in vain, as a member ended at just that time, knocks again; but not for ever,
- * as the members stand still for one that cannot reach them. */
+/* Says whether nobody was at the meeting point, or it could not be reached. Otherwise others are to
+ * blame that it came to nothing. */
+static bool met_nobody(rondo_result result)
+{
+    return result == RONDO_ERROR_INVALID ||
+           strstr(rondo_last_error(NULL), "found no meeting point") != NULL;
+}
+
+/* Whoever is invited in vain knocks again, as a member may have ended at just that time, or another
+ * newcomer; who has met nobody is not invited by the same rank 0 again, as the members stand still
+ * for it. */
 static rondo_result join(rondo_elastic *job)
 {
     rondo_result result = RONDO_ERROR_PEER;
+    int invitations = 0;
 
     if (!job->door)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "This process is to join a job, and nobody has said which: set RONDO_DOOR "
                         "to the folder that the job has, or start it by `rondo run --join`.");
     job->is_new = true;
-    for (int i = 0; result && i < INVITATIONS_MOST; i++) {
+    while (result && invitations < INVITATIONS_MOST) {
         struct door_invitation invitation;
+        rondo_result knocked =
+            door_knock(job->door, invitations && met_nobody(result), &invitation);
 
-        result = door_knock(job->door, &invitation);
-        if (result)
-            return result;
+        if (knocked)
+            return knocked;
+        if (!invitation.size)
+            break;
+        invitations++;
         result = elastic_grow(NULL, &invitation.id, invitation.size, invitation.rank,
                               &job->settings, &job->comm);
     }
     if (result)
         return ddp_fail(result,
-                        "Joining the job: %d invitations were in vain, the last one because of "
+                        "Joining the job: %d invitation%s in vain, the last one because of "
                         "this: %s If this host cannot reach the members at that address, let "
                         "RONDO_INTERFACE say there which interface it can reach.",
-                        INVITATIONS_MOST, rondo_last_error(NULL));
+                        invitations, invitations == 1 ? " was" : "s were", rondo_last_error(NULL));
     return door_enter(job->door);
 }
 

@@ -193,22 +193,15 @@ rondo_result rondo_shards_reduce(rondo_shards *shards, int unit)
 
 /* ---- The end of a step ----------------------------------------------------------------------- */
 
-/* The lowest rank with a problem tells it to all. */
 static rondo_result agree_on_problem(rondo_shards *shards)
 {
-    int32_t vote = shards->problem[0] ? shards->size - shards->rank : 0;
-    rondo_result result =
-        rondo_all_reduce(&vote, &vote, 1, RONDO_INT32, RONDO_MAX, shards->comm, NULL);
+    rondo_result result = RONDO_OK;
 
-    if (!result && vote)
-        result = rondo_broadcast(shards->problem, shards->problem, sizeof(shards->problem),
-                                 RONDO_UINT8, shards->size - vote, shards->comm, NULL);
+    if (shards->problem[0])
+        result = ddp_fail(RONDO_ERROR_INVALID, "%s", shards->problem);
+    result = shards_agree(shards, result);
     if (result)
-        return ddp_fail_call(result, shards->comm, "Asking for gradients that are no numbers");
-    if (!vote)
-        return RONDO_OK;
-    result = ddp_fail(RONDO_ERROR_INVALID, "%s", shards->problem);
-    shards_forget_gradients(shards);
+        shards_forget_gradients(shards);
     return result;
 }
 

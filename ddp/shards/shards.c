@@ -98,24 +98,39 @@ void shards_return(rondo_shards *shards, float *buffer)
 
 /* ---- Do all ranks say the same? -------------------------------------------------------------- */
 
+rondo_result shards_agree(rondo_shards *shards, rondo_result mine)
+{
+    struct {
+        int32_t result;
+        char sentence[DDP_SENTENCE];
+    } news = {(int32_t)mine, ""};
+    int32_t vote = mine ? shards->size - shards->rank : 0;
+    rondo_result result =
+        rondo_all_reduce(&vote, &vote, 1, RONDO_INT32, RONDO_MAX, shards->comm, NULL);
+
+    if (mine)
+        snprintf(news.sentence, sizeof(news.sentence), "%s", rondo_ddp_last_error());
+    if (!result && vote)
+        result = rondo_broadcast(&news, &news, sizeof(news), RONDO_UINT8, shards->size - vote,
+                                 shards->comm, NULL);
+    if (result)
+        return ddp_fail_call(result, shards->comm, "Asking what went wrong with shards");
+    return vote ? ddp_fail((rondo_result)news.result, "%s", news.sentence) : RONDO_OK;
+}
+
 rondo_result shards_compare(rondo_shards *shards, uint64_t mine, const char *what)
 {
-    uint64_t *all = malloc((size_t)shards->size * sizeof(*all));
-    rondo_result result = RONDO_ERROR_MEMORY;
+    uint64_t theirs = mine;
+    rondo_result result = rondo_broadcast(&theirs, &theirs, 1, RONDO_UINT64, 0, shards->comm, NULL);
 
-    if (!all)
-        return ddp_fail(result, "No memory to compare %s.", what);
-    result = rondo_all_gather(&mine, all, 1, RONDO_UINT64, shards->comm, NULL);
     if (result)
-        ddp_fail_call(result, shards->comm, "Comparing shards");
-    for (int r = 1; r < shards->size && !result; r++)
-        if (all[r] != all[0])
-            result = ddp_fail(RONDO_ERROR_MISMATCH,
-                              "Rank %d has %s other than rank 0's: all ranks must give the same "
-                              "numbers, names and counts, in the same order.",
-                              r, what);
-    free(all);
-    return result;
+        return ddp_fail_call(result, shards->comm, "Comparing shards");
+    if (mine != theirs)
+        result = ddp_fail(RONDO_ERROR_MISMATCH,
+                          "Rank %d has %s other than rank 0's: all ranks must give the same "
+                          "numbers, names and counts, in the same order.",
+                          shards->rank, what);
+    return shards_agree(shards, result);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */

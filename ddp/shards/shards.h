@@ -106,6 +106,9 @@ rondo_result shards_allocate(size_t floats, float **ret_memory);
 /* A buffer as long as the largest unit, for a while. */
 rondo_result shards_borrow(rondo_shards *shards, float **ret_buffer);
 void shards_return(rondo_shards *shards, float *buffer);
+/* Collective: a rank whose result is an error tells its last sentence to all, and all return that
+ * error; of several the lowest rank does. */
+rondo_result shards_agree(rondo_shards *shards, rondo_result mine);
 /* Collective: is this number the same everywhere? The sentence names the first rank whose number is
  * not rank 0's. */
 rondo_result shards_compare(rondo_shards *shards, uint64_t mine, const char *what);

@@ -160,15 +160,16 @@ rondo_result rondo_shards_add_unit(rondo_shards *shards, const rondo_parameter_s
     if (result)
         return result;
     hash_unit(parameters, count, &hash);
-    result = shards_compare(shards, hash, "a unit");
-    if (result)
-        return result;
     result = grow_lists(shards);
-    if (result)
-        return result;
-    result = lay_out(shards, &unit, parameters, count);
+    if (!result)
+        result = lay_out(shards, &unit, parameters, count);
     if (!result)
         result = allocate_unit(shards, &unit);
+    if (result)
+        ddp_fail(result, "Rank %d: %s", shards->rank, rondo_ddp_last_error());
+    result = shards_agree(shards, result); /* nobody waits for a rank that has no memory */
+    if (!result)
+        result = shards_compare(shards, hash, "a unit");
     if (!result)
         result = fill(shards, &unit, parameters);
     if (result) {

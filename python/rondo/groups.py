@@ -24,6 +24,11 @@ class _OfThread(threading.local):
 _mine = _OfThread()
 
 
+def has_calls_on(stream: Stream) -> bool:
+    """Says whether a group that this thread is in needs the stream at its end."""
+    return any(call[1] is stream for group in _mine.open for call in group._calls)
+
+
 Call = Tuple["Communicator", Optional[Stream], Any, Any]  # the last two: what to keep, operation
 
 
@@ -34,6 +39,24 @@ def _comms_of(calls: list[Call]) -> list[Communicator]:
 def _end_of(calls: list[Call]) -> Error | None:
     result = lib.group_end()
     return failure(result, *_comms_of(calls)) if result else None
+
+
+def _end_beside_others(calls: list[Call], streams: list[Stream]) -> tuple[Error | None, set[Stream]]:
+    """The end of a group that waits, which must not keep other threads from its streams: the locks are given meanwhile.
+
+    Also returns the streams on which others may have made calls.
+    """
+    before = [stream._calls for stream in streams]
+    for stream in streams:
+        stream._ends += 1
+        stream._lock.release()
+    try:
+        failed = _end_of(calls)
+    finally:
+        for stream in streams:
+            stream._lock.acquire()
+            stream._ends -= 1
+    return failed, {stream for stream, count in zip(streams, before) if stream._calls != count or stream._ends}
 
 
 class Group:
@@ -100,18 +123,17 @@ class Group:
         for call in calls:
             parts[homes[call[0]]].append(call)
         here = parts.pop(None, [])
-        # See Stream._lock; a group that waits must not keep other threads from its streams.
-        locks = [] if here else [stream._lock for stream in sorted(parts, key=id)]
-        for lock in locks:
-            lock.acquire()
+        streams = sorted((stream for stream in parts if stream is not None), key=id)
+        for stream in streams:
+            stream._lock.acquire()
         try:
-            failed = _end_of(calls)
+            failed, shared = _end_beside_others(calls, streams) if here else (_end_of(calls), set())
             self._events = [Event(stream, None, _comms_of(part), [keep for _, _, keep, _ in part],
-                                  [op for _, _, _, op in part], failed)
-                            for stream, part in parts.items() if stream._handle]
+                                  [op for _, _, _, op in part], failed, stream in shared)
+                            for stream, part in parts.items()]
         finally:
-            for lock in locks:
-                lock.release()
+            for stream in streams:
+                stream._lock.release()
         return here, failed
 
     def wait(self, timeout: float | None = None) -> None:

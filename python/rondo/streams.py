@@ -42,11 +42,13 @@ class Event:
     """
 
     def __init__(self, stream: Stream, result: Any = None, comms: Sequence[Communicator] = (), keep: Any = None,
-                 operations: Sequence[Any] = (), error: BaseException | None = None) -> None:
+                 operations: Sequence[Any] = (), error: BaseException | None = None, shared: bool = False) -> None:
         self._stream, self._result, self._keep = stream, result, keep
         self._comms = comms  # of the last call on the stream, or group of calls; none: the event stands for no call
         self._operations = operations  # of the calls; C has no reference to their functions
         self._error = error  # of the group that ended with one: what became of its calls on the stream is not known
+        # Another thread's call may lie between it and this point: then the communicators are asked, too.
+        self._shared = shared or stream._ends > 0
         self._done = False
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], None]] = []
@@ -56,6 +58,7 @@ class Event:
         check(lib.event_record(self._handle, stream._handle))
         stream._queue(self._reach, self)
         if comms:
+            stream._calls += 1
             for comm in comms:
                 comm._pending.add(self)
             self.when_done(self._forget)
@@ -71,7 +74,8 @@ class Event:
         raised = first_raised(self._operations)
         result = lib.event_outcome(self._handle, 0.0) if self._comms and self._error is None else 0
         if not result:
-            return self._error or raised
+            broken = (comm.error for comm in self._comms if self._shared)
+            return self._error or raised or next((error for error in broken if error is not None), None)
         error = failure(result, *self._comms)
         error.__cause__ = raised
         return error
@@ -175,6 +179,7 @@ class Stream(Closing):
         check(lib.stream_open(ctypes.byref(handle)))
         self._handle: int | None = handle.value
         self._lock = threading.Lock()  # held from a call to its event: what became of it is what the last call came to
+        self._calls = self._ends = 0  # calls with events; groups that end without the lock, see groups.py
         _streams.add(self)
 
     def _of_calls(self) -> int:
@@ -230,6 +235,10 @@ class Stream(Closing):
 
     def close(self) -> None:
         """Wait for what is queued, and end. A second time does nothing."""
+        from .groups import has_calls_on
+        if self._handle and has_calls_on(self):
+            lib.stream_close(self._handle)  # refused: it stays open, and the group's end says why
+            return
         handle, self._handle = self._handle, None
         if handle:
             lib.stream_close(handle)

@@ -72,6 +72,21 @@ Test(bench_judge, the_best_peer_is_the_fastest_that_is_there_and_not_the_limit)
     cr_expect_eq(bench_judge(&sweep, 1).count, 1, "openmpi has no second size");
 }
 
+Test(bench_judge, a_library_that_was_wrong_at_a_size_is_no_best_peer_and_in_no_ratio_there)
+{
+    struct bench_options options;
+    struct bench_sweep sweep;
+
+    set_options(&options);
+    sweep = sweep_of(&options, 0);
+    sizes[0][0].results[1].wrong = 1;
+    cr_expect_eq(bench_best_peer(&sweep, &sweep.sizes[0]), 2, "openmpi was faster, and wrong");
+    cr_expect_float_eq(bench_ratio_to(&sweep, &sweep.sizes[0], BENCH_BEST_PEER), 2, 1e-9);
+    cr_expect_eq(bench_ratio(&sweep.sizes[0], 1), 0);
+    sizes[0][0].results[0].wrong = 1;
+    cr_expect_eq(bench_judge(&sweep, BENCH_BEST_PEER).count, 1, "the first one was wrong itself");
+}
+
 Test(bench_judge, a_cell_has_the_medians_of_its_passes)
 {
     static struct matrix_options options = {.passes = 2};

@@ -50,7 +50,7 @@ static struct bench_record one_line[1][KERNELS_SOURCES] = {
 
 Test(bench_kernels, csv_has_a_line_per_number_of_sources)
 {
-    struct kernels_result result = {&options, one_line, 1};
+    struct kernels_result result = {&options, one_line, 1, true};
     char *text;
 
     options.bench.csv = written_path();
@@ -64,9 +64,33 @@ Test(bench_kernels, csv_has_a_line_per_number_of_sources)
     free(text);
 }
 
+Test(bench_kernels, a_table_that_ended_early_is_drawn_without_what_was_not_measured)
+{
+    static struct bench_record lines[4][KERNELS_SOURCES];
+    struct kernels_options two = {
+        .bench = {.call = options.bench.call, .sizes = {4096, 8192}, .size_count = 2}};
+    struct kernels_result result = {&two, lines, 3, false};
+    char *text;
+
+    if (system("gnuplot --version >/dev/null 2>&1"))
+        cr_skip_test("gnuplot is not installed");
+    for (int i = 0; i < 3; i++)
+        memcpy(lines[i], one_line[0], sizeof(lines[i]));
+    for (int k = 0; k < KERNELS_SOURCES; k++)
+        lines[1][k].dtype = "float64";
+    lines[2][1].percent_of_copy = 77;
+    lines[3][1].percent_of_copy = 66; /* room for a line that was not measured */
+    two.bench.plot = "/tmp/test-bench-kernels.svg";
+    cr_assert(!kernels_write(&result));
+    text = written_take(two.bench.plot);
+    cr_expect(strstr(text, "avx2, float64") && strstr(text, "4 x 8K") && strstr(text, ">77<"));
+    cr_expect_null(strstr(text, ">66<"));
+    free(text);
+}
+
 Test(bench_kernels, json_has_the_machine_and_the_same_rows)
 {
-    struct kernels_result result = {&options, one_line, 1};
+    struct kernels_result result = {&options, one_line, 1, true};
     json_error_t error;
     json_t *all;
     json_t *row;
@@ -80,6 +104,7 @@ Test(bench_kernels, json_has_the_machine_and_the_same_rows)
     cr_assert(all, "%s", error.text);
     cr_expect(json_is_object(json_object_get(all, "machine")));
     cr_expect_eq(json_array_size(json_object_get(all, "rows")), 3);
+    cr_expect(json_is_true(json_object_get(all, "complete")));
     row = json_array_get(json_object_get(all, "rows"), 1);
     cr_expect_eq(json_integer_value(json_object_get(row, "sources")), 4);
     cr_expect_float_eq(json_real_value(json_object_get(row, "percent_of_copy")), 150, 1e-6);

@@ -151,6 +151,30 @@ Test(bench_kinds, kernels_are_timed_at_the_level_and_type_that_is_asked_for)
     free(run);
 }
 
+/* The first line is on stdout, and the last one would come much later. */
+Test(bench_kinds, interrupted_kernels_keep_the_lines_that_are_done)
+{
+    char path[] = "/tmp/test-bench-XXXXXX", line[256];
+    struct run *run;
+    int rows = 0;
+
+    close(mkstemp(path));
+    snprintf(line, sizeof(line), "kernels --level plain --bytes 1K,2K --seconds 1 --csv %s", path);
+    run = run_begin(TEST_WORKERS, line);
+    cr_expect(run_await(run, "plain         int8 |"), "%s", run->err);
+    kill(run->pid, SIGINT);
+    run_finish(run);
+    cr_expect_eq(run->status, 1, "%d: %s", run->status, run->err);
+    cr_expect(strstr(run->err, "rondo bench kernels: ends because of signal 2"), "%s", run->err);
+    cr_expect(strstr(run->err, "lines that were done are in /tmp/test-bench-"), "%s", run->err);
+    cr_expect_eq(lines_of(path, "plain,int8,sum,1024,"), 3);
+    for (const char *at = run->out; (at = strstr(at, " plain ")); at++)
+        rows++;
+    cr_expect_eq(lines_of(path, "plain,"), 3 * rows, "%s", run->out);
+    unlink(path);
+    free(run);
+}
+
 Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence)
 {
     static const struct {

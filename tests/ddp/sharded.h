@@ -44,6 +44,8 @@ rondo_result sharded_step(rondo_comm *comm, rondo_shards *shards, const struct s
 
 /* One unit is different on rank 1; one gradient of rank 1 is NaN. */
 rondo_result sharded_mismatch(rondo_comm *comm, void *argument, char *sentence);
+/* A unit has no memory on rank 1; the argument is the level. */
+rondo_result sharded_no_memory(rondo_comm *comm, void *argument, char *sentence);
 rondo_result sharded_nulls(rondo_comm *comm, void *argument, char *sentence);
 rondo_result sharded_nan(rondo_comm *comm, void *argument, char *sentence);
 /* For processes: the last one is killed. */

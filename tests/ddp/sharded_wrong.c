@@ -44,6 +44,27 @@ rondo_result sharded_mismatch(rondo_comm *comm, void *argument, char *sentence)
     return result;
 }
 
+/* A unit that goes into no memory on rank 1; then one that does go. */
+rondo_result sharded_no_memory(rondo_comm *comm, void *argument, char *sentence)
+{
+    rondo_shards_config config = {
+        .struct_size = sizeof(config), .level = *(int *)argument, .states = 1};
+    rondo_parameter_spec spec = {"w", rondo_comm_rank(comm) == 1 ? (size_t)1 << 58 : 3, NULL};
+    rondo_shards *shards = NULL;
+    rondo_result result = rondo_shards_open(&config, comm, &shards);
+
+    if (!result)
+        result = expect(rondo_shards_add_unit(shards, &spec, 1), RONDO_ERROR_MEMORY,
+                        "Rank 1: ", sentence);
+    spec.count = 3;
+    if (!result)
+        result = rondo_shards_add_unit(shards, &spec, 1);
+    if (!result)
+        result = rondo_shards_gather(shards, 0);
+    rondo_shards_close(shards);
+    return result;
+}
+
 static rondo_result refuse_nulls(rondo_shards *shards, char *sentence)
 {
     const struct {

@@ -153,6 +153,13 @@ Test(shards, other_shapes_on_one_rank_are_told_to_all)
     cr_assert_eq(world_run_threads(3, sharded_mismatch, NULL, &report), 0, "%s", report.summary);
 }
 
+Test(shards, a_rank_without_memory_for_a_unit_tells_all_who_could_go_on)
+{
+    for (int level = 1; level <= 3; level++)
+        cr_assert_eq(world_run_threads(3, sharded_no_memory, &level, &report), 0, "%s",
+                     report.summary);
+}
+
 Test(shards, wrong_arguments_are_refused_before_anything_is_collective)
 {
     cr_assert_eq(world_run_threads(2, sharded_nulls, NULL, &report), 0, "%s", report.summary);

@@ -207,12 +207,23 @@ def fish_and_zsh_can_read_theirs(tree):
     assert said.startswith("bench\t"), said
 
 
+def links_of_the_pages_lead_to_what_is_installed(tree):
+    pages = glob.glob(os.path.join(share(tree), "doc/rondo/**/*.md"), recursive=True)
+    dead = []
+    for page in pages:
+        with open(page, encoding="utf-8") as file:
+            links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", file.read())
+        dead += [f"{page}: {link}" for link in links if not os.path.exists(os.path.join(os.path.dirname(page), link))]
+    assert len(pages) > 40 and not dead, dead
+
+
 CASES = (the_line_to_export_finds_the_command_and_keeps_what_was_set, pkg_config_needs_no_other_package,
          an_example_is_compiled_and_runs,
          every_example_is_compiled_by_the_line_of_the_readme, an_example_is_linked_with_the_archive,
          the_wrapper_for_cpp_is_there, the_training_and_the_benchmark_find_their_programs,
          the_ways_to_nccl_in_the_pages_lead_to_ours, preloading_is_stronger_than_rpath, cmake_finds_the_library,
-         each_function_has_a_page, bash_completes, fish_and_zsh_can_read_theirs)
+         each_function_has_a_page, links_of_the_pages_lead_to_what_is_installed, bash_completes,
+         fish_and_zsh_can_read_theirs)
 
 
 def main():

@@ -335,6 +335,29 @@ def a_group_on_several_streams_has_the_errors_of_its_own_calls():
     ranks(2, body, algorithm="ring")
 
 
+def a_group_that_waits_has_the_errors_of_its_calls_on_streams_whichever_thread_goes_on():
+    def body(comm):
+        with comm.dup() as other, rondo.init() as alone, rondo.Stream() as stream:
+            x = array.array("i", [1] * (1 + comm.rank))
+
+            def late(calls):
+                failed = end_of(calls)
+                thread = threading.Thread(target=lambda: alone.barrier(stream=stream), daemon=True)
+                thread.start()
+                thread.join(world.PATIENCE)
+                return failed
+
+            ends[threading.get_ident()] = late
+            group = in_a_group(lambda: other.all_reduce(x, stream=stream), comm.barrier)
+            raises(rondo.Mismatch, group.wait, "all_reduce")
+    end_of, ends = rondo.groups._end_of, {}
+    rondo.groups._end_of = lambda calls: ends.get(threading.get_ident(), end_of)(calls)
+    try:
+        ranks(2, body)
+    finally:
+        rondo.groups._end_of = end_of
+
+
 def a_group_that_fails_keeps_what_its_streams_have_still_to_do():
     class Bytes(bytearray):
         """It can be referred to weakly."""
@@ -361,6 +384,21 @@ def a_group_that_fails_keeps_what_its_streams_have_still_to_do():
                 go.set()
             assert raises(rondo.Mismatch, group.wait) is error and other.error is None
         other.close()
+    ranks(2, body)
+
+
+def a_stream_stays_open_while_a_group_has_calls_on_it():
+    def body(comm):
+        x, stream, group = array.array("i", [1]), rondo.Stream(), rondo.group()
+
+        def within():
+            in_a_group(lambda: comm.all_reduce(x, stream=stream))
+            stream.close()
+        raises(rondo.InvalidArgument, lambda: in_a_group(within, group=group), "stays open")
+        raises(rondo.InvalidArgument, group.wait, "stays open")
+        in_a_group(stream.close)
+        raises(rondo.InvalidArgument, lambda: comm.barrier(stream=stream), "stream was closed")
+        assert x[0] == 1
     ranks(2, body)
 
 
@@ -399,4 +437,6 @@ if __name__ == "__main__":
         a_group_on_a_stream_has_the_errors_of_all_its_communicators,
         a_group_on_several_streams_has_the_errors_of_its_own_calls,
         a_group_that_fails_keeps_what_its_streams_have_still_to_do,
+        a_group_that_waits_has_the_errors_of_its_calls_on_streams_whichever_thread_goes_on,
+        a_stream_stays_open_while_a_group_has_calls_on_it,
         a_communicator_is_closed_behind_the_events_of_its_groups])))

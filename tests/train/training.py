@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -299,12 +300,29 @@ def bench_compares_numbers_of_ranks():
         said.stdout
 
 
+def a_bench_that_is_interrupted_keeps_its_rounds():
+    with subprocess.Popen([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=60", "--csv=early.csv",
+                           "--json=early.json", "--", *TINY[:5], "--batch=8"], text=True, bufsize=1,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as bench:
+        told = ""
+        while "round 2 of 60" not in told:
+            told += bench.stderr.read(1)
+            assert bench.poll() is None, told
+        bench.send_signal(signal.SIGINT)
+        table, told = bench.communicate(timeout=60)
+    assert bench.returncode == 1 and "rondo bench ddp: ends because of signal 2" in told, told
+    assert "the figures are those of 1 of 60 rounds" in told and "# 1 round of 8 steps" in table, told + table
+    assert [row["ranks"] for row in rows("early.csv")] == ["1", "2"]
+    assert not json.loads(content("early.json"))["complete"]
+
+
 CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_ranks_are_one_with_the_combined_batch,
          every_kind_of_sharding_has_the_same_losses, gradients_travel_in_sixteen_bits, goes_on_after_kill,
          goes_on_after_kill_with_everything_divided, other_options_do_not_go_on, other_numbers_of_ranks_go_on,
          no_part_of_the_time_is_negative, a_training_that_is_done_says_so,
          a_summary_is_written_also_when_no_picture_can_be, learns_a_text, wrong_use_is_explained,
-         a_gradient_that_is_no_number_ends_the_training, under_torchrun, under_mpirun, bench_compares_numbers_of_ranks)
+         a_gradient_that_is_no_number_ends_the_training, under_torchrun, under_mpirun, bench_compares_numbers_of_ranks,
+         a_bench_that_is_interrupted_keeps_its_rounds)
 
 
 def main():

@@ -9,6 +9,8 @@
  */
 #include "cli/bench/ddp/ddp.h"
 
+#include "base/clock.h"
+#include "cli/bench/workers.h"
 #include "cli/commands.h"
 #include "cli/common/argument.h"
 #include "cli/common/output.h"
@@ -17,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,9 +111,12 @@ static int run_training(const struct bench_ddp_options *options, int ranks, cons
         dup2(fileno(errors), STDERR_FILENO);
         become(options, ranks, json);
     }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (status) {
+    while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
+        if (bench_caught_signal())
+            kill(pid, SIGTERM); /* again and again: the first ones may come before its program */
+        doze_for(DOZE_NEWS);
+    }
+    if (status && !bench_caught_signal()) {
         fprintf(stderr, "rondo bench ddp: the training on %d rank%s failed\n", ranks,
                 ranks == 1 ? "" : "s");
         if (errors)
@@ -156,7 +162,8 @@ static int measure(const struct bench_ddp_options *options, const char *path,
 
             fprintf(stderr, "\rround %d of %d: %d rank%s ", round + 1, options->bench.rounds,
                     world->ranks, world->ranks == 1 ? "" : "s");
-            if (run_training(options, world->ranks, path) || read_run(path, &world->runs[round]))
+            if (bench_caught_signal() || run_training(options, world->ranks, path) ||
+                read_run(path, &world->runs[round]))
                 return -1;
         }
         result->rounds++;
@@ -194,8 +201,13 @@ int command_bench_ddp(int argc, char **argv)
         return 1;
     }
     close(file);
+    bench_catch_signals();
     failed = measure(&options, path, &result);
     unlink(path);
+    if (failed && bench_caught_signal())
+        fprintf(stderr, "\n");
+    if (failed)
+        bench_say_signal("rondo bench ddp");
     if (!result.rounds)
         return 1;
     if (failed)

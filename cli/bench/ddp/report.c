@@ -176,7 +176,8 @@ static json_t *make_json(const void *what)
         if (doubt(result, i, text, sizeof(text)))
             json_array_append_new(warnings, json_string(text));
     }
-    return json_pack("{s:o, s:i, s:o, s:o}", "machine", bench_machine_json(), "steps",
+    return json_pack("{s:o, s:b, s:i, s:o, s:o}", "machine", bench_machine_json(), "complete",
+                     result->rounds == result->options->bench.rounds, "steps",
                      result->options->steps, "worlds", worlds, "warnings", warnings);
 }
 

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 
 #include "bench/pattern.h"
+#include "cli/bench/workers.h"
 #include "cli/common/gnuplot.h"
 #include "cli/common/output.h"
 #include "kernels/kernels.h"
@@ -156,25 +157,33 @@ static json_t *make_json(const void *what)
     json_t *rows = bench_records_json(result->lines[0], result->count * KERNELS_SOURCES,
                                       "level,dtype,bytes,sources,GBps,copy_GBps,percent_of_copy");
 
-    return json_pack("{s:o, s:s, s:o}", "machine", bench_machine_json(), "op",
-                     pattern_op_name(result->options->bench.call.op), "rows", rows);
+    return json_pack("{s:o, s:b, s:s, s:o}", "machine", bench_machine_json(), "complete",
+                     result->complete, "op", pattern_op_name(result->options->bench.call.op),
+                     "rows", rows);
 }
 
 /* ---- The heat map: red is below 90 % of a copy, green above ---------------------------------- */
 
-/* The rows come size by size, each with the same levels and types. */
+/* The rows come size by size, each with the same levels and types: until the first comes again. */
 static int lines_of(const struct kernels_result *result)
 {
-    return result->count / result->options->bench.size_count;
+    const struct bench_record *first = result->lines[0];
+    int count = 1;
+
+    while (count < result->count && (strcmp(result->lines[count]->level, first->level) ||
+                                     strcmp(result->lines[count]->dtype, first->dtype)))
+        count++;
+    return count;
 }
 
 static bool cell(const void *what, int row, int column, double *ret_value, char text[GNUPLOT_NAME])
 {
     const struct kernels_result *result = what;
-    int size = column / KERNELS_SOURCES;
+    int line = column / KERNELS_SOURCES * lines_of(result) + row;
 
-    *ret_value = round(
-        result->lines[size * lines_of(result) + row][column % KERNELS_SOURCES].percent_of_copy);
+    if (line >= result->count)
+        return false;
+    *ret_value = round(result->lines[line][column % KERNELS_SOURCES].percent_of_copy);
     snprintf(text, GNUPLOT_NAME, "%.0f", *ret_value);
     return true;
 }
@@ -258,9 +267,13 @@ static int run_size(struct kernels_result *result, size_t bytes)
             if (!is_wanted(options, kernel_levels()[i], type) ||
                 !kernel_use_level(kernel_levels()[i]))
                 continue;
-            for (int k = 0; k < KERNELS_SOURCES; k++) {
+            for (int k = 0; k < KERNELS_SOURCES && !bench_caught_signal(); k++) {
                 line[k] = kernels_time(options, arena, (rondo_type)type, bytes, kernels_sources[k]);
                 line[k].level = kernel_levels()[i];
+            }
+            if (bench_caught_signal()) {
+                free(arena);
+                return -1;
             }
             print_line(line);
             result->count++;
@@ -280,10 +293,16 @@ static int run(const struct kernels_options *options, int levels)
         fprintf(stderr, "rondo bench kernels: out of memory\n");
         return -1;
     }
+    bench_catch_signals();
     for (int i = 0; !failed && i < options->bench.size_count; i++)
         failed = run_size(&result, options->bench.sizes[i]);
-    if (!failed)
-        failed = kernels_write(&result);
+    if (failed)
+        bench_say_signal("rondo bench kernels");
+    if (failed && result.count)
+        bench_say_early("rondo bench kernels: the table", result.count, "lines", &options->bench);
+    result.complete = !failed;
+    if ((!failed || result.count) && kernels_write(&result))
+        failed = -1;
     free(result.lines);
     return failed;
 }

@@ -25,6 +25,7 @@ struct kernels_result {
     const struct kernels_options *options;
     struct bench_record (*lines)[KERNELS_SOURCES];
     int count;
+    bool complete;
 };
 
 /* ---- time.c ---------------------------------------------------------------------------------- */

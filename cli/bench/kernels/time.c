@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "bench/pattern.h"
+#include "cli/bench/workers.h"
 #include "kernels/kernels.h"
 
 #include <stdlib.h>
@@ -68,6 +69,11 @@ static int calls_of(double seconds)
     return calls < 1 ? 1 : calls > CALLS_MAX ? CALLS_MAX : (int)calls;
 }
 
+static bool in_time(double start, double seconds)
+{
+    return clock_seconds() - start < seconds && !bench_caught_signal();
+}
+
 /* The first call of each is the slowest and does not count. Two turns, then as time allows. */
 static void take_turns(const struct work *work, const struct work *copy, double seconds,
                        struct bench_record *ret_record)
@@ -80,7 +86,7 @@ static void take_turns(const struct work *work, const struct work *copy, double 
     double best = 1e9;
     double best_copy = 1e9;
 
-    for (int turn = 0; turn < least || clock_seconds() - start < seconds; turn++) {
+    for (int turn = 0; turn < least || in_time(start, seconds); turn++) {
         double now = batch(work, calls);
         double now_copy = batch(copy, copies);
 

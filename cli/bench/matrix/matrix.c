@@ -32,12 +32,6 @@ static const struct bench_size *find_size(const struct bench_sweep *sweep, size_
     return NULL;
 }
 
-/* A result that was wrong has no time that counts. */
-static bool is_right(const struct bench_size *size, int library)
-{
-    return size->results[library].available && !size->results[library].wrong;
-}
-
 static double median_or_none(double *values, int count)
 {
     return count ? bench_median(values, count) : 0;
@@ -60,9 +54,9 @@ struct matrix_cell matrix_cell(const struct matrix *matrix, int row, int column)
         for (int pass = 0; pass < matrix->passes; pass++) {
             const struct bench_size *size = find_size(&of->sweeps[pass], count);
 
-            if (!size || !is_right(size, library))
+            if (!size || !bench_counts(size, library))
                 continue;
-            if (is_right(size, 0))
+            if (bench_counts(size, 0))
                 ratios[ratio_count++] = bench_ratio(size, library);
             seconds[found++] = size->results[library].median;
         }
