@@ -17,7 +17,6 @@
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/failure/network.h"
-#include "comm/gpu/gpu.h"
 #include "comm/open.h"
 #include "comm/rendezvous/bootstrap.h"
 #include "comm/rendezvous/socket.h"
@@ -309,9 +308,9 @@ rondo_result rondo_comm_open_among(rondo_comm *parent, const int *ranks, int cou
                                                  "has to wait for the other ranks.");
     if (!result)
         result = check(&among);
-    if (!result && own.cuda_device < 0)
-        own.cuda_device = gpu_current();
-    if (!result)
+    if (!result) {
+        own.cuda_device = comm_choose_device(&own);
         result = open_among(&among, &own, ret_comm);
+    }
     return comm_note_error(parent, result);
 }

@@ -16,7 +16,7 @@
 #include "base/fail.h"
 #include "comm/engine/call.h"
 #include "comm/failure/error.h"
-#include "comm/gpu/gpu.h"
+#include "comm/open.h"
 #include "comm/rendezvous/bootstrap.h"
 #include "comm/start.h"
 
@@ -186,8 +186,7 @@ rondo_result rondo_comm_grow(rondo_comm *comm, const rondo_unique_id *id, int si
         own = check(comm, id, size, rank, ret_comm);
     if (comm && !config)
         settings = recovery_config(comm);
-    if (settings.cuda_device < 0)
-        settings.cuda_device = gpu_current();
+    settings.cuda_device = comm_choose_device(&settings);
     result = grow(&growth, own, &settings, ret_comm);
     return comm ? comm_note_error(comm, result) : result;
 }

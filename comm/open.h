@@ -9,6 +9,9 @@
 
 rondo_result comm_read_settings(const rondo_config *config, int size,
                                 struct comm_settings *ret_settings);
+/* Returns the device that the configuration asks for, or that of the calling thread where it asks
+ * for none of them; negative: none. */
+int comm_choose_device(const rondo_config *config);
 /* The job meets over a network, so its ranks may be on several hosts. */
 void comm_settings_expect_hosts(struct comm_settings *settings);
 /* Equal on ranks whose settings fit together; with the settings in words. */

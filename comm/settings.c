@@ -229,6 +229,11 @@ static rondo_result read_uniform(const rondo_config *config, int size,
                       VOTE_RANKS, size);
 }
 
+int comm_choose_device(const rondo_config *config)
+{
+    return config->cuda_device == -1 ? gpu_current() : config->cuda_device;
+}
+
 rondo_result comm_read_settings(const rondo_config *config, int size,
                                 struct comm_settings *ret_settings)
 {
@@ -260,7 +265,7 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
         result = read_own(config, &settings);
     if (!result)
         result = read_security(&settings);
-    settings.cuda_device = config->cuda_device >= 0 ? config->cuda_device : gpu_current();
+    settings.cuda_device = comm_choose_device(config);
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);

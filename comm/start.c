@@ -265,8 +265,7 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
     join.id = *id;
     join.config = config ? *config : (rondo_config)RONDO_CONFIG_INIT;
     /* A group joins on other threads, to which this one's device means nothing. */
-    if (join.config.cuda_device < 0)
-        join.config.cuda_device = gpu_current();
+    join.config.cuda_device = comm_choose_device(&join.config);
     if (group_is_open())
         return add_join(&join);
     result = join_by_id(&join);

@@ -62,10 +62,10 @@ struct wishes {
 
 struct ncclComm {
     uint64_t magic;
-    pid_t maker;         /* the process; a forked child has neither its threads nor their calls */
-    atomic_int holders;  /* the client, jobs, calls; the last one frees it */
-    atomic_int calling;  /* calls in progress */
-    atomic_int deriving; /* jobs that make communicators out of it */
+    pid_t maker;          /* the process; a forked child has neither its threads nor their calls */
+    atomic_int holders;   /* the client, jobs, calls; the last one frees it */
+    atomic_int calling;   /* calls in progress */
+    atomic_bool deriving; /* jobs make communicators out of it */
     int size, rank;
     int device; /* of CUDA; -1: host memory only */
     struct wishes wishes;

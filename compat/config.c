@@ -211,6 +211,7 @@ rondo_config compat_config_of_control(ncclComm_t comm)
     config.algorithm = "auto";
     config.slot_bytes = 4096;
     config.slots = 2;
+    config.cuda_device = -2; /* none: a second arena in device memory would never be used */
     config.network = comm->wishes.network;
     config.traffic_class = comm->wishes.traffic_class;
     return config;

@@ -3,9 +3,10 @@
  * job.c - making a communicator, which has to wait for other ranks.
  *
  * Alone it is done by the calling thread; of a group, by a thread each, as they may be ranks that
- * wait for each other, but for those of one parent, which come one after another, as on all ranks;
- * where the client asked for a communicator that does not block, by a thread in the background. The
- * job holds what it works on, so the client may abort it at any time. Who destroys a communicator
+ * wait for each other; where the client asked for a communicator that does not block, by a thread
+ * in the background. Ranks tell the jobs of one parent apart by their order: those of a group are a
+ * chain, which one thread does, and another chain is refused until it has ended. The job holds what
+ * it works on, so the client may abort it at any time. Who destroys a communicator
  * waits for the ends of threads that need nothing of other ranks any more: so when the client
  * unloads the library, or ends, none of them is in it.
  */
@@ -16,7 +17,7 @@
 
 struct worker {
     struct job job;
-    struct worker *next; /* a later job of the same parent */
+    struct worker *next; /* of the chain: a later job of the same parent */
     bool follows;        /* it is such a one */
     pthread_t thread;
     bool started;
@@ -27,9 +28,10 @@ enum { WAITS, ENDS, LEFT };
 
 struct background {
     struct background *next; /* of the same communicator */
-    struct job job;
     pthread_t thread;
     atomic_int phase; /* WAITS: for other ranks; LEFT: nobody waits for it, it frees itself */
+    int count;
+    struct job jobs[]; /* the chain */
 };
 
 void compat_job_discard(struct job *job)
@@ -65,21 +67,28 @@ static void set_state(ncclComm_t comm, ncclResult_t state)
         atomic_store_explicit(&comm->state, state, memory_order_release);
 }
 
+/* Another chain of the parent may begin. Release, pairs with the acquire in claim_parent(). */
+static void free_parent(ncclComm_t parent)
+{
+    if (parent)
+        atomic_store_explicit(&parent->deriving, false, memory_order_release);
+}
+
 /*
  * `waited`: the client is in the call and gets the error, and no communicator. Else it has had one
- * since the call, and will ask it.
+ * since the call, and will ask it. `last`: of its chain.
  */
-static ncclResult_t finish(struct job *job, rondo_result made, bool waited)
+static ncclResult_t finish(struct job *job, rondo_result made, bool waited, bool last)
 {
     ncclComm_t comm = job->comm;
     /* Without a new one the client asks the old one what went wrong. */
     bool asks_parent = job->parent && (waited || !comm);
     ncclResult_t result = compat_result(asks_parent ? job->parent : comm, made);
 
-    if (job->parent)
-        atomic_fetch_sub_explicit(&job->parent->deriving, 1, memory_order_release);
     set_state(comm, result);
-    if (!waited)
+    if (last)
+        free_parent(job->parent);
+    if (last && !waited)
         set_state(job->parent, comm ? ncclSuccess : result);
     if (comm && result && waited) {
         *job->ret_comm = NULL;
@@ -96,7 +105,6 @@ static rondo_result make(struct job *job)
     rondo_result result;
 
     if (job->parent) {
-        atomic_fetch_add_explicit(&job->parent->deriving, 1, memory_order_relaxed);
         /* Pairs with the fence in ncclCommAbort(). */
         atomic_thread_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&job->parent->aborted, memory_order_relaxed))
@@ -106,27 +114,27 @@ static rondo_result make(struct job *job)
     return result || !job->comm ? result : open_control(job->comm);
 }
 
-static ncclResult_t run(struct job *job, bool waited)
-{
-    return finish(job, make(job), waited);
-}
-
 static void *work(void *argument)
 {
     for (struct worker *worker = argument; worker; worker = worker->next)
-        worker->result = run(&worker->job, true);
+        worker->result = finish(&worker->job, make(&worker->job), true, !worker->next);
     return NULL;
 }
 
 static void *work_alone(void *argument)
 {
     struct background *own = argument;
-    rondo_result result = make(&own->job);
+    struct job *last = &own->jobs[own->count - 1];
+    rondo_result result;
     int waits = WAITS;
-    bool awaited = atomic_compare_exchange_strong_explicit(
-        &own->phase, &waits, ENDS, memory_order_acq_rel, memory_order_acquire);
+    bool awaited;
 
-    finish(&own->job, result, false);
+    for (struct job *job = own->jobs; job < last; job++)
+        finish(job, make(job), false, false);
+    result = make(last);
+    awaited = atomic_compare_exchange_strong_explicit(&own->phase, &waits, ENDS,
+                                                      memory_order_acq_rel, memory_order_acquire);
+    finish(last, result, false, true);
     if (!awaited)
         free(own);
     return NULL;
@@ -170,11 +178,12 @@ static void end_jobs(struct background *jobs)
     }
 }
 
-/* Starts its thread, and gives it to the communicator, the parent's if there is no new one, unless
- * the client has left that already. Those whose threads are about to end are done with. */
+/* Starts its thread, and gives it to the last communicator, the parent's if there is no new one,
+ * unless the client has left that already. Those whose threads are about to end are done with. */
 static bool start_thread(struct background *own)
 {
-    ncclComm_t comm = own->job.comm ? own->job.comm : own->job.parent;
+    const struct job *last = &own->jobs[own->count - 1];
+    ncclComm_t comm = last->comm ? last->comm : last->parent;
     struct background *jobs;
     bool started;
 
@@ -209,43 +218,86 @@ static bool waits(const struct job *job)
     return job->comm ? job->comm->wishes.blocking : job->parent->wishes.blocking;
 }
 
-static ncclResult_t start_alone(struct job *job)
+/* A chain is waited for as a whole: one thread makes all of it. */
+static bool chain_waits(const struct worker *first)
 {
-    struct background *own = malloc(sizeof(*own));
+    bool any = false;
 
-    if (!own) {
-        compat_job_discard(job);
-        return compat_fail(NULL, ncclSystemError, "Out of memory for making a communicator.");
+    for (const struct worker *one = first; one; one = one->next)
+        any |= waits(&one->job);
+    return any;
+}
+
+static void refuse_chain(struct worker *first, ncclResult_t result, const char *why)
+{
+    compat_fail(first->job.parent, result, "%s", why);
+    for (struct worker *one = first; one; one = one->next) {
+        compat_job_discard(&one->job);
+        one->result = result;
     }
-    own->job = *job;
+}
+
+/* False: the chain is refused, as another thread's is under way. */
+static bool claim_parent(struct worker *first)
+{
+    ncclComm_t parent = first->job.parent;
+
+    if (!parent || !atomic_exchange_explicit(&parent->deriving, true, memory_order_acq_rel))
+        return true;
+    refuse_chain(
+        first, ncclInvalidUsage,
+        "Another thread makes a communicator out of this one at the moment, and ranks tell "
+        "such calls apart by their order: make them one after another, or in one group.");
+    return false;
+}
+
+/* A thread in the background, for a chain that nobody waits for. */
+static void start_alone(struct worker *first)
+{
+    ncclComm_t parent = first->job.parent;
+    struct background *own;
+    int count = 0;
+
+    for (struct worker *one = first; one; one = one->next) {
+        one->result = ncclInProgress;
+        count++;
+    }
+    own = malloc(sizeof(*own) + (size_t)count * sizeof(own->jobs[0]));
+    if (!own) {
+        free_parent(parent);
+        refuse_chain(first, ncclSystemError, "Out of memory for making a communicator.");
+        return;
+    }
+    own->count = 0;
+    for (struct worker *one = first; one; one = one->next)
+        own->jobs[own->count++] = one->job;
     atomic_init(&own->phase, WAITS);
-    set_state(job->parent, ncclInProgress);
+    set_state(parent, ncclInProgress);
     if (start_thread(own))
-        return ncclInProgress;
-    set_state(job->parent, ncclSuccess);
+        return;
+    set_state(parent, ncclSuccess);
     free(own);
-    compat_job_discard(job);
-    return compat_fail(NULL, ncclSystemError, "Cannot start a thread for making a communicator.");
+    free_parent(parent);
+    refuse_chain(first, ncclSystemError, "Cannot start a thread for making a communicator.");
+}
+
+static void start(struct worker *first)
+{
+    first->started = !pthread_create(&first->thread, NULL, work, first);
+    if (first->started)
+        return;
+    free_parent(first->job.parent);
+    refuse_chain(first, ncclSystemError, "Cannot start a thread for making a communicator.");
 }
 
 /* Puts the worker behind the last one before it that has the same parent, if there is one. */
 static void queue_worker(struct worker *workers, struct worker *worker)
 {
     for (struct worker *before = worker; before-- > workers && !worker->follows;)
-        if (waits(&before->job) && before->job.parent && before->job.parent == worker->job.parent) {
+        if (before->job.parent && before->job.parent == worker->job.parent) {
             before->next = worker;
             worker->follows = true;
         }
-}
-
-static void start(struct worker *worker)
-{
-    worker->started = !pthread_create(&worker->thread, NULL, work, worker);
-    for (struct worker *one = worker; one && !worker->started; one = one->next) {
-        compat_job_discard(&one->job);
-        one->result =
-            compat_fail(NULL, ncclSystemError, "Cannot start a thread for making a communicator.");
-    }
 }
 
 ncclResult_t compat_job_run_all(struct job *jobs, int count)
@@ -259,14 +311,15 @@ ncclResult_t compat_job_run_all(struct job *jobs, int count)
         return compat_fail(NULL, ncclSystemError, "Out of memory for %d communicators.", count);
     for (int i = 0; i < count; i++) {
         workers[i].job = jobs[i];
-        if (waits(&jobs[i]))
-            queue_worker(workers, &workers[i]);
+        queue_worker(workers, &workers[i]);
     }
     for (int i = 0; i < count; i++)
-        if (!waits(&jobs[i]))
-            workers[i].result = start_alone(&jobs[i]);
-        else if (!workers[i].follows)
-            start(&workers[i]);
+        if (!workers[i].follows && claim_parent(&workers[i])) {
+            if (chain_waits(&workers[i]))
+                start(&workers[i]);
+            else
+                start_alone(&workers[i]);
+        }
     for (int i = 0; i < count; i++) {
         if (workers[i].started)
             pthread_join(workers[i].thread, NULL);
@@ -279,9 +332,15 @@ ncclResult_t compat_job_run_all(struct job *jobs, int count)
 
 ncclResult_t compat_job_submit(const struct job *job)
 {
-    struct job own = *job;
+    struct worker alone = {.job = *job};
 
     if (compat_in_group())
         return compat_group_add_job(job);
-    return waits(job) ? run(&own, true) : start_alone(&own);
+    if (!claim_parent(&alone))
+        return alone.result;
+    if (waits(job))
+        work(&alone);
+    else
+        start_alone(&alone);
+    return alone.result;
 }

@@ -49,6 +49,8 @@ static void check(struct argp_state *state, void *input)
 
     if (command->ssh && !command->hosts)
         argp_error(state, "--ssh is for --hosts");
+    if (command->hosts && !command->hosts[strspn(command->hosts, ",")])
+        argp_error(state, "--hosts '%s' names no host", command->hosts);
     if (command->stack && (command->hosts || command->json))
         argp_error(state, "--stack shows ranks of this host, as text");
     if (command->late && command->json)

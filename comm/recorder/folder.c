@@ -2,8 +2,9 @@
 /*
  * folder.c - see folder.h.
  *
- * A file is named PID.NUMBER.rec by its writer. Who finds that its process has ended renames it to
- * PID.NUMBER.rec.ended: from then on it is kept for an hour, for somebody to read.
+ * A file is named PID.TIME.NUMBER.rec by its writer, as processes of several namespaces, who may
+ * have the same number, share the folder. Who finds that its process has ended appends .ended: from
+ * then on it is kept for an hour, for somebody to read.
  */
 #include "comm/recorder/folder.h"
 
@@ -18,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,27 @@ uint64_t process_namespace(void)
     struct stat status;
 
     return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+/* True while a process has the file mapped for writing, whatever its namespace: the kernel grants
+ * no lease for reading then. Where a file system has no leases, a writer is assumed. Whoever opens
+ * the file for writing while this lease lasts would end us by SIGIO: SIGURG is ignored. */
+static bool has_writer(int folder, const char *name)
+{
+    int file =
+        descriptor_above(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    bool written = file >= 0 && (fcntl(file, F_SETSIG, SIGURG) || fcntl(file, F_SETLEASE, F_RDLCK));
+
+    if (file >= 0)
+        close(file); /* with it the lease ends */
+    return written;
+}
+
+bool folder_has_ended(int folder, const char *name, const struct recorder_identity *identity)
+{
+    if (identity->started && identity->namespace_id == process_namespace())
+        return process_started(identity->pid, NULL) != identity->started;
+    return !has_writer(folder, name);
 }
 
 /* ---- The folder ------------------------------------------------------------------------------ */
@@ -136,8 +159,7 @@ static bool is_old(int folder, const char *name)
            time(NULL) - status.st_ctime > RECORD_KEPT;
 }
 
-/* Mark a record of a process that has ended, or remove it if that was long ago. Those of other
- * namespaces are left to those who can see the process. */
+/* Marks a record of a process that has ended, or removes it if that was long ago. */
 static bool sweep_one(void *context, int folder, const char *name)
 {
     struct recorder_identity identity;
@@ -155,8 +177,7 @@ static bool sweep_one(void *context, int folder, const char *name)
             unlinkat(folder, name, 0);
         return true;
     }
-    if (identity.namespace_id != process_namespace() ||
-        (identity.started && process_started(identity.pid, NULL) == identity.started))
+    if (!folder_has_ended(folder, name, &identity))
         return true;
     if (sweep->all) {
         sweep->removed += !unlinkat(folder, name, 0);

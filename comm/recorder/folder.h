@@ -3,6 +3,8 @@
 #ifndef RONDO_COMM_RECORDER_FOLDER_H
 #define RONDO_COMM_RECORDER_FOLDER_H
 
+#include "comm/recorder/page.h"
+
 #include "rondo/rondo.h"
 
 #include <stdbool.h>
@@ -25,5 +27,8 @@ int folder_sweep(int folder, bool all);
 
 /* The namespace in which this process has its number. */
 uint64_t process_namespace(void);
+/* True if the process that wrote the record has ended; one of another namespace counts as alive
+ * where that cannot be known. */
+bool folder_has_ended(int folder, const char *name, const struct recorder_identity *identity);
 
 #endif

@@ -74,7 +74,7 @@ static bool copy(int folder, const char *name, struct gathered *one)
     }
     if (read) {
         identify(one, &identity);
-        sighting_look(&identity, &one->process);
+        sighting_look(folder, name, &identity, &one->process);
         one->process.read = now;
         one->ticks = sighting_ticks(identity.pid);
     }

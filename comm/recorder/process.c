@@ -80,20 +80,22 @@ uint64_t sighting_ticks(int pid)
     return user + system;
 }
 
-void sighting_look(const struct recorder_identity *identity, struct sighting_process *ret_process)
+void sighting_look(int folder, const char *name, const struct recorder_identity *identity,
+                   struct sighting_process *ret_process)
 {
     struct sighting_process *process = ret_process;
     char text[512];
     const char *at;
     int tid = identity->tid;
 
-    *process = (struct sighting_process){.life = SIGHTING_HIDDEN, .state = '?', .system_call = -1};
+    *process = (struct sighting_process){.life = SIGHTING_ENDED, .state = '?', .system_call = -1};
+    if (folder_has_ended(folder, name, identity))
+        return;
+    process->life = SIGHTING_HIDDEN;
     if (identity->namespace_id != process_namespace())
         return;
-    process->life = SIGHTING_ENDED;
-    if (process_started(identity->pid, &process->state) != identity->started)
-        return;
     process->life = SIGHTING_ALIVE;
+    process_started(identity->pid, &process->state);
     /* The thread that opened the communicator may have ended. */
     if (!read_line(identity->pid, tid, "stat", text, sizeof(text))) {
         tid = identity->pid;

@@ -60,8 +60,9 @@ struct sighting_process {
     char inside[32];     /* the kernel's function that it sleeps in */
     char file[88];       /* on which it is, if the call has one */
 };
-/* Fills all but when the record was read. */
-void sighting_look(const struct recorder_identity *identity, struct sighting_process *ret_process);
+/* Fills all but when the record, a file of this name in the folder, was read. */
+void sighting_look(int folder, const char *name, const struct recorder_identity *identity,
+                   struct sighting_process *ret_process);
 /* Processor time of a process so far, in ticks. */
 uint64_t sighting_ticks(int pid);
 

@@ -45,13 +45,12 @@ static struct recorder *open_in(int folder, const struct recorder_owner *owner)
 
     if (!recorder)
         return NULL;
-    for (int attempt = 0; attempt < 16 && !recorder->page; attempt++) {
-        snprintf(recorder->name, sizeof(recorder->name), "%d.%u.rec", (int)getpid(),
+    do {
+        snprintf(recorder->name, sizeof(recorder->name), "%d.%llx.%u.rec", (int)getpid(),
+                 (unsigned long long)clock_nanoseconds(),
                  atomic_fetch_add_explicit(&last, 1, memory_order_relaxed));
         recorder->page = mapped_create(folder, recorder->name, 0600, sizeof(struct recorder_page));
-        if (!recorder->page && errno != EEXIST)
-            break;
-    }
+    } while (!recorder->page && errno == EEXIST);
     if (!recorder->page) {
         free(recorder);
         return NULL;

@@ -34,7 +34,7 @@ struct comm_settings {
     char between[8]; /* as `transport`, of ranks on different hosts: the configuration's network */
     int traffic_class; /* 0: the system's */
     enum seal_mode security;
-    int cuda_device;                 /* -1: none */
+    int cuda_device;                 /* negative: none */
     unsigned min_blocks, max_blocks; /* of kernels; 0: as many as are worth it */
     bool copy_engines;               /* move data on a device without kernels, where that can be */
     int reads;               /* by cross-memory attach: 1 yes, 0 no, -1 if it works and is faster */

@@ -14,10 +14,10 @@
  *
  * All ranks of one call decide alike between the two. A communicator belongs to the device of the
  * CUDA context that is current on the thread that opens it, or to that of the configuration's
- * `cuda_device`; with neither it has none and takes host memory only, until its first call on a
- * CUDA stream: then it belongs to the device of that stream, or for a default stream to that of
- * the current context or else of the memory. The CUDA driver is loaded when it is needed; without
- * one everything else works, and these functions say what is missing.
+ * `cuda_device`; with neither, or where that is -2, it has none and takes host memory only, until
+ * its first call on a CUDA stream: then it belongs to the device of that stream, or for a default
+ * stream to that of the current context or else of the memory. The CUDA driver is loaded when it is
+ * needed; without one everything else works, and these functions say what is missing.
  */
 #ifndef RONDO_CUDA_H
 #define RONDO_CUDA_H

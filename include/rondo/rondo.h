@@ -130,7 +130,7 @@ typedef struct rondo_config {
     size_t slot_bytes;     /* payload of one slot; 0: not set */
     int slots;             /* slots in each direction between two ranks; 0: not set */
     double timeout;        /* seconds that a peer may be silent; 0: for ever, negative: not set */
-    int cuda_device;       /* its number; each rank's own (cuda.h); -1: not set */
+    int cuda_device;       /* its number; each rank's own (cuda.h); -2: none; -1: not set */
     const char *network;   /* "tcp" or "verbs": the only one between hosts; NULL: not set */
     int traffic_class; /* of what goes between hosts, 1 .. 255: the byte of IP's header, and without
                         * IP (InfiniBand) its low 4 bits as service level; 0: not set */

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -171,6 +172,54 @@ Test(leave, who_leaves_waits_for_ranks_of_its_process_that_are_inside)
     pthread_join(part.thread, NULL);
     cr_expect(part.result == RONDO_ERROR_TIMEOUT);
     rondo_mem_free(part.memory);
+}
+
+struct group {
+    struct part part; /* of the first communicator */
+    rondo_comm *other;
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+static void *run_group(void *argument)
+{
+    struct group *group = argument;
+    struct part *part = &group->part;
+
+    rondo_group_start();
+    all_reduce(part);
+    rondo_barrier(group->other, NULL);
+    part->result = rondo_group_end();
+    snprintf(group->sentence, sizeof(group->sentence), "%s", rondo_last_error(NULL));
+    return NULL;
+}
+
+/* The first call fails first and ends last, as a rank is inside: meanwhile the second one fails. */
+Test(leave, a_group_has_the_sentence_of_its_first_error_also_if_that_call_ends_last)
+{
+    struct group group = {.part = {.algorithm = "zero_copy",
+                                   .count = COUNT,
+                                   .memory = memory_of_heap(COUNT * sizeof(int32_t))}};
+    rondo_comm *others[RANKS];
+
+    cr_assert(rondo_comm_open_all(RANKS, NULL, others) == RONDO_OK);
+    rondo_comm_set_timeout(others[0], 0);
+    group.other = others[0];
+    set_inside(1);
+    cr_assert(pthread_create(&group.part.thread, NULL, run_group, &group) == 0);
+    while (!rondo_comm_query(comms[0]))
+        sched_yield();
+    rondo_comm_abort(others[1]);
+    while (!turn_idle(&others[0]->turn))
+        sched_yield();
+    cr_expect(!turn_idle(&comms[0]->turn), "its call has not ended");
+    set_inside(0);
+    pthread_join(group.part.thread, NULL);
+    cr_expect(group.part.result == RONDO_ERROR_TIMEOUT);
+    cr_expect_str_eq(group.sentence, rondo_last_error(comms[0]));
+    cr_expect(strstr(rondo_last_error(others[0]), "Rank 1 aborted"));
+    for (int r = 0; r < RANKS; r++)
+        rondo_comm_close(others[r]);
+    rondo_mem_free(group.part.memory);
 }
 
 /* Else they could begin to read what the caller writes next. */

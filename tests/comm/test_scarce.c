@@ -9,6 +9,7 @@
  */
 #include "base/fail.h"
 #include "rondo/rondo.h"
+#include "transport/memory/process.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 
 static atomic_int left = -1; /* allocations until one fails; negative: none does */
 static atomic_int living;    /* allocated and not freed */
+static atomic_int attached;  /* uses of processes that were not given back */
 
 static bool fails(void)
 {
@@ -48,6 +50,16 @@ void __wrap_free(void *memory);
 void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*body)(void *), void *argument);
+rondo_result __real_process_attach(const struct heap_handle *handle, struct process **ret_process);
+void __real_process_hold(struct process *process);
+void __real_process_detach(struct process *process);
+rondo_result __real_process_map(struct process *process, uint64_t offset, size_t bytes,
+                                char **ret_memory);
+rondo_result __wrap_process_attach(const struct heap_handle *handle, struct process **ret_process);
+void __wrap_process_hold(struct process *process);
+void __wrap_process_detach(struct process *process);
+rondo_result __wrap_process_map(struct process *process, uint64_t offset, size_t bytes,
+                                char **ret_memory);
 
 void *__wrap_malloc(size_t size)
 {
@@ -89,6 +101,34 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     return fails() ? 11 /* EAGAIN */ : __real_pthread_create(thread, attributes, body, argument);
 }
 
+rondo_result __wrap_process_attach(const struct heap_handle *handle, struct process **ret_process)
+{
+    rondo_result result = __real_process_attach(handle, ret_process);
+
+    atomic_fetch_add_explicit(&attached, !result, memory_order_relaxed);
+    return result;
+}
+
+void __wrap_process_hold(struct process *process)
+{
+    atomic_fetch_add_explicit(&attached, 1, memory_order_relaxed);
+    __real_process_hold(process);
+}
+
+void __wrap_process_detach(struct process *process)
+{
+    atomic_fetch_sub_explicit(&attached, process != NULL, memory_order_relaxed);
+    __real_process_detach(process);
+}
+
+/* The memory of another process, which these ranks are not, would be mapped here. */
+rondo_result __wrap_process_map(struct process *process, uint64_t offset, size_t bytes,
+                                char **ret_memory)
+{
+    return fails() ? rondo_fail(RONDO_ERROR_MEMORY, "Cannot map the memory of a process.")
+                   : __real_process_map(process, offset, bytes, ret_memory);
+}
+
 /* ---- Playing scenes ------------------------------------------------------------------------- */
 
 /* Two ranks of this process; `inject` is called where failures begin to count. */
@@ -120,11 +160,12 @@ static void expect_sentence(rondo_result result, const char *sentence, int allow
 
 static void play(scene what)
 {
-    int before, met = 0;
+    int before, uses, met = 0;
 
     for (int i = 0; i < KEPT; i++)
         what(MOST); /* warm up: what is allocated once for ever */
     before = atomic_load_explicit(&living, memory_order_acquire);
+    uses = atomic_load_explicit(&attached, memory_order_relaxed);
     for (int allowed = 0; allowed < MOST; allowed++) {
         refusals = 0;
         what(allowed);
@@ -137,6 +178,9 @@ static void play(scene what)
     }
     cr_expect(atomic_load_explicit(&left, memory_order_acquire) >= 0, "it never played to the end");
     atomic_store_explicit(&left, -1, memory_order_release);
+    cr_expect(atomic_load_explicit(&attached, memory_order_relaxed) <= uses,
+              "%d uses of processes, before %d",
+              atomic_load_explicit(&attached, memory_order_relaxed), uses);
     cr_expect(met > 3, "only %d failures were felt", met);
 }
 

@@ -56,6 +56,8 @@ bool derive_shrink_after_two_deaths(struct client *client);
 bool derive_shrink_in_mid_flight(struct client *client);
 /* The argument counts those that have joined, between processes. */
 bool derive_shrink_after_a_failed_split(struct client *client);
+/* The argument says when rank 0 was refused. */
+bool derive_from_two_threads(struct client *client);
 bool derive_revoke(struct client *client);
 bool derive_grow(struct client *client);
 
@@ -65,6 +67,7 @@ bool ends_abort_a_join(struct client *client);
 bool ends_abort_a_join_that_blocks(struct client *client);
 bool ends_abort_in_groups(struct client *client);
 bool ends_ask_after_the_end(struct client *client);
+/* The argument is int[2]: whether each split blocks. */
 bool ends_split_twice_in_a_group(struct client *client);
 bool ends_leave_no_thread(struct client *client);
 bool ends_keep_no_stacks(struct client *client);

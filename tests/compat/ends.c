@@ -156,19 +156,30 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *ret_thread,
     return next(ret_thread, attributes, run_late, late);
 }
 
-/* The threads of odd ranks come to the first split late. Halves, and all in reverse order. */
+/* The threads of odd ranks come to the first split late. Halves, and all in reverse order. The
+ * argument says of each whether it blocks. */
 bool ends_split_twice_in_a_group(struct client *client)
 {
+    const int *blocking = client->argument;
+    ncclConfig_t configs[2] = {NCCL_CONFIG_INITIALIZER, NCCL_CONFIG_INITIALIZER};
     ncclComm_t half = NULL, turned = NULL;
     int counts[2] = {0, 0}, rank = -1;
-    bool fine = client_ok(client, ncclGroupStart(), "ncclGroupStart") &&
-                client_ok(client, ncclCommSplit(client->comm, client->rank % 2, 0, &half, NULL),
-                          "the first ncclCommSplit") &&
-                client_ok(client, ncclCommSplit(client->comm, 2, -client->rank, &turned, NULL),
-                          "the second ncclCommSplit");
+    bool fine;
 
+    configs[0].blocking = blocking[0];
+    configs[1].blocking = blocking[1];
+    fine = client_ok(client, ncclGroupStart(), "ncclGroupStart") &&
+           client_ok(client, ncclCommSplit(client->comm, client->rank % 2, 0, &half, &configs[0]),
+                     "the first ncclCommSplit") &&
+           client_ok(client, ncclCommSplit(client->comm, 2, -client->rank, &turned, &configs[1]),
+                     "the second ncclCommSplit");
     atomic_store_explicit(&starts_late, client->rank % 2, memory_order_relaxed);
-    fine = fine && client_ok(client, ncclGroupEnd(), "ncclGroupEnd") &&
+    fine = fine &&
+           client_refused(client, ncclGroupEnd(),
+                          blocking[0] || blocking[1] ? ncclSuccess : ncclInProgress, "") &&
+           client_ok(client, client_poll(client->comm), "the parent") &&
+           client_ok(client, client_poll(half), "the first part") &&
+           client_ok(client, client_poll(turned), "the second part") &&
            client_ok(client, ncclCommCount(half, &counts[0]), "ncclCommCount") &&
            client_ok(client, ncclCommCount(turned, &counts[1]), "ncclCommCount") &&
            client_ok(client, ncclCommUserRank(turned, &rank), "ncclCommUserRank");

@@ -83,6 +83,24 @@ Test(config, what_nothing_comes_of_is_not_named_unasked)
     free(text);
 }
 
+static bool sum_up(struct client *client)
+{
+    return sums_up(client, client->comm);
+}
+
+/* The second communicator of Rondo, for parts, has host memory only. */
+Test(config, a_communicator_takes_its_device_once)
+{
+    char *text;
+
+    if (!client_on_device())
+        cr_skip_test("host memory has no device");
+    setenv("RONDO_LOG", "info", 1);
+    text = run_captured(&(struct client_world){.size = 2}, sum_up);
+    cr_expect_eq(count_of(text, "works on CUDA device"), 2, "%s", text);
+    free(text);
+}
+
 Test(config, a_name_is_in_the_sentences_of_a_communicator)
 {
     run(&(struct client_world){.size = 2, .processes = true, .apart = true},

@@ -193,6 +193,12 @@ Test(derive, a_revoked_communicator_can_be_split)
     run(&(struct client_world){.size = 3, .argument = client_share(4096)}, derive_revoke);
 }
 
+Test(derive, a_second_thread_is_refused_while_a_first_one_splits)
+{
+    run(&(struct client_world){.size = 2, .processes = true, .argument = client_share(4096)},
+        derive_from_two_threads);
+}
+
 Test(derive, new_ranks_come_to_old_ones)
 {
     run(&(struct client_world){.size = 4, .apart = true, .argument = client_share(4096)},
@@ -256,7 +262,11 @@ Test(ends, a_watchdog_of_a_process_aborts_a_call_in_flight)
 
 Test(ends, splits_of_one_parent_in_a_group_are_the_same_on_all_ranks)
 {
-    as_processes(4, ends_split_twice_in_a_group);
+    static int blocking[][2] = {{1, 1}, {0, 0}, {1, 0}, {0, 1}};
+
+    for (size_t i = 0; i < sizeof(blocking) / sizeof(blocking[0]); i++)
+        run(&(struct client_world){.size = 4, .processes = true, .argument = blocking[i]},
+            ends_split_twice_in_a_group);
 }
 
 Test(ends, a_split_that_begins_after_the_abort_of_its_parent_ends)

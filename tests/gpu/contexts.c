@@ -163,17 +163,26 @@ rondo_result gpu_waits_from_other_device(rondo_comm *comm, void *scene, char *se
 
 /* ---- A communicator without a device --------------------------------------------------------- */
 
+static int number_of(rondo_comm *comm)
+{
+    int there = device_count();
+
+    return there ? rondo_comm_rank(comm) % there : 0;
+}
+
 /* By the stream, if it has one of its own; or else by the memory. */
-static rondo_result call_without_device(rondo_comm *outer, CUstream handle, int number,
-                                        char *sentence)
+static rondo_result call_without_device(rondo_comm *outer, const rondo_config *config,
+                                        CUstream handle, char *sentence)
 {
     int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(int32_t));
+    int number = number_of(outer);
     rondo_comm *comm = NULL;
     rondo_stream *stream = NULL;
     rondo_result result;
 
-    device_driver()->cuCtxSetCurrent(NULL);
-    result = rondo_comm_split(outer, 0, rondo_comm_rank(outer), NULL, &comm);
+    if (!config) /* else it says that there is none, whatever is current */
+        device_driver()->cuCtxSetCurrent(NULL);
+    result = rondo_comm_split(outer, 0, rondo_comm_rank(outer), config, &comm);
     if (!result && rondo_comm_cuda_device(comm) != -1)
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "the communicator has a device");
     if (!result)
@@ -196,16 +205,20 @@ static rondo_result call_without_device(rondo_comm *outer, CUstream handle, int 
 
 rondo_result gpu_finds_devices(rondo_comm *comm, void *scene, char *sentence)
 {
-    int there = device_count(), number = there ? rondo_comm_rank(comm) % there : 0;
+    rondo_config none = RONDO_CONFIG_INIT;
+    int number = number_of(comm);
     CUstream handle;
     rondo_result result;
 
     (void)scene;
+    none.cuda_device = -2;
     if (!device_use(number) || device_driver()->cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "no device %d", number);
-    result = call_without_device(comm, handle, number, sentence);
+    result = call_without_device(comm, NULL, handle, sentence);
     if (!result)
-        result = call_without_device(comm, NULL, number, sentence);
+        result = call_without_device(comm, NULL, NULL, sentence);
+    if (!result)
+        result = call_without_device(comm, &none, handle, sentence);
     device_driver()->cuStreamDestroy(handle);
     return result;
 }

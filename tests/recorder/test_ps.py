@@ -327,6 +327,13 @@ def a_silent_host_costs_the_others_nothing_and_alone_it_is_no_answer():
         assert run.returncode == 1 and "host slow gave no answer" in run.stderr and not run.stdout, run
 
 
+def a_list_of_hosts_without_a_name_is_refused():
+    for listed in (",", ""):
+        run = subprocess.run([RONDO, "ps", "--hosts", listed], capture_output=True, text=True, timeout=PATIENCE,
+                             env=cases.clean_environment())
+        assert run.returncode == 2 and f"--hosts '{listed}' names no host" in run.stderr and not run.stdout, run
+
+
 # ---- Two hosts -------------------------------------------------------------------------------------------------------
 
 class TwoHosts:
@@ -433,6 +440,7 @@ sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] 
     records_are_only_their_owner_s_and_a_folder_of_others_is_refused,
     bytes_that_are_no_record_are_passed_over,
     a_silent_host_costs_the_others_nothing_and_alone_it_is_no_answer,
+    a_list_of_hosts_without_a_name_is_refused,
 ]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([
     the_line_names_a_rank_of_another_host,
 ]) + [names_a_cut_link("ring"), names_a_cut_link("doubling")]))
