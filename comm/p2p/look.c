@@ -183,8 +183,7 @@ static rondo_result judge_absence(rondo_p2p *p2p, int peer)
 static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
 {
     struct route *route = &p2p->routes[peer];
-    bool awaited = is_awaited(p2p, peer), asked = p2p->asked && p2p->asked_for == peer;
-    bool receives = awaited || asked || any, sends = route->first;
+    bool awaited = is_awaited(p2p, peer), receives = awaited || any, sends = route->first;
     rondo_result result = RONDO_OK;
 
     if (!(awaited || sends) || route->moved == 0) {

@@ -18,7 +18,8 @@
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
  * that waits or else the thread. The thread also takes what comes otherwise (LOOK_UNASKED).
- * Through networks only the thread moves messages, as it waits for them without the lock.
+ * Through networks only the thread waits for messages, without the lock; who does not wait moves
+ * what has come.
  *
  * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
  * them.
@@ -104,9 +105,7 @@ struct rondo_p2p {
     pthread_t thread;
     int users;          /* the owner, and transfers */
     int pending;        /* transfers that are not over, and probes */
-    bool asked;         /* by a probe that does not wait: for rounds until a look */
-    int asked_for;      /* the source of that probe */
-    double glanced;     /* when such a probe last had peers looked at */
+    double glanced;     /* when a probe that does not wait last had peers looked at */
     unsigned looks;     /* at peers, so far */
     double still_since; /* when a look first found that nothing moves, 0: something has since */
     bool driven;        /* one of those that wait makes the rounds, and the thread sleeps */

@@ -184,7 +184,7 @@ static bool has_work(const rondo_p2p *p2p)
     for (int peer = 0; peer < p2p->comm->size; peer++)
         if (p2p->routes[peer].first || p2p->routes[peer].behind_in)
             return true;
-    return p2p->pending || p2p->asked || !networks_flushed(p2p->comm, NULL);
+    return p2p->pending || !networks_flushed(p2p->comm, NULL);
 }
 
 static void end_all(struct transfers *list, rondo_result result)
@@ -357,11 +357,7 @@ void *progress_run(void *argument)
         if (p2p->closing)
             give_up(p2p);
         if (has_work(p2p) && !p2p->driven) {
-            unsigned before = p2p->looks;
-
             progress_round(p2p, &waiter);
-            if (p2p->looks != before)
-                p2p->asked = false;
         } else if (p2p->closing && !p2p->driven) {
             break;
         } else {

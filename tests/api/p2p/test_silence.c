@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { RANKS = 2 };
@@ -45,7 +46,45 @@ static void close_ends(void)
     }
 }
 
+/* Ranks that only TCP links. */
+static void open_distant_ends(void)
+{
+    setenv("RONDO_TRANSPORT", "tcp", 1);
+    setenv("RONDO_INTERFACE", "lo", 1);
+    open_ends();
+}
+
+/* A rank whose messages are moved by somebody else does nothing by itself. */
+static void drive(int rank, bool driven)
+{
+    lock_take(&ends[rank]->lock);
+    ends[rank]->driven = driven;
+    lock_give(&ends[rank]->lock);
+}
+
+static void send_number(int from, int tag)
+{
+    rondo_transfer *sent;
+
+    cr_assert(rondo_p2p_send(ends[from], &tag, sizeof(tag), 1 - from, tag, &sent) == RONDO_OK);
+    cr_assert(rondo_transfer_wait(sent, -1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
+    rondo_transfer_close(sent);
+}
+
+static void receive_number(int by, int tag)
+{
+    rondo_transfer *received;
+    int number = 0;
+
+    cr_assert(rondo_p2p_recv(ends[by], &number, sizeof(number), 1 - by, tag, &received) ==
+              RONDO_OK);
+    cr_assert(rondo_transfer_wait(received, -1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(number == tag);
+    rondo_transfer_close(received);
+}
+
 TestSuite(silence, .init = open_ends, .fini = close_ends);
+TestSuite(distant, .init = open_distant_ends, .fini = close_ends);
 
 /* Otherwise a rank that sets one before it closes breaks what has waited for longer, on every rank.
  */
@@ -165,6 +204,26 @@ Test(silence, closing_waits_for_a_network_no_longer_than_the_timeout)
     ends[0] = NULL;
 }
 
+/* ---- Ranks of other hosts -------------------------------------------------------------------- */
+
+Test(distant, a_probe_that_does_not_wait_finds_by_itself_what_has_arrived)
+{
+    enum { LOOKS = 1000000 };
+    rondo_result result = RONDO_IN_PROGRESS;
+    rondo_envelope found;
+
+    send_number(1, 3);
+    receive_number(0, 3);
+    drive(0, true);
+    send_number(1, 4);
+    for (int look = 0; look < LOOKS && result == RONDO_IN_PROGRESS; look++)
+        result = rondo_p2p_probe(ends[0], RONDO_ANY_SOURCE, RONDO_ANY_TAG, 0, &found);
+    cr_expect(result == RONDO_OK && found.source == 1 && found.tag == 4, "%s",
+              rondo_result_string(result));
+    drive(0, false);
+    receive_number(0, 4);
+}
+
 /* ---- Memory that is shown -------------------------------------------------------------------- */
 
 enum { LONG = 1 << 20 };
@@ -172,14 +231,6 @@ enum { LONG = 1 << 20 };
 static bool is_shown(void)
 {
     return atomic_load_explicit(&ends[0]->comm->exposures[1 + 1].read.end, memory_order_acquire);
-}
-
-/* Rank 1 goes on only when the test has it do so. */
-static void drive(bool driven)
-{
-    lock_take(&ends[1]->lock);
-    ends[1]->driven = driven;
-    lock_give(&ends[1]->lock);
 }
 
 /* Has rank 1 ask for the message, and no more. */
@@ -205,7 +256,7 @@ Test(silence, a_sender_that_gives_up_waits_until_its_receiver_is_not_inside)
     _Atomic uint32_t *inside;
     pthread_t thread;
 
-    drive(true);
+    drive(1, true);
     cr_assert(rondo_p2p_send(ends[0], input, LONG, 1, 7, &sent) == RONDO_OK);
     cr_assert(rondo_p2p_recv(ends[1], output, LONG, 0, 7, &received) == RONDO_OK);
     accept_message();
@@ -226,7 +277,7 @@ Test(silence, a_sender_that_gives_up_waits_until_its_receiver_is_not_inside)
     cr_expect(!is_shown());
     rondo_transfer_close(sent);
 
-    drive(false);
+    drive(1, false);
     cr_expect(rondo_transfer_wait(received, -1, NULL) == RONDO_ERROR_ABORTED);
     rondo_transfer_close(received);
 }
