@@ -186,9 +186,13 @@ static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
     bool awaited = is_awaited(p2p, peer), receives = awaited || any, sends = route->first;
     rondo_result result = RONDO_OK;
 
-    if (!(awaited || sends) || route->moved == 0) {
+    if (route->moves || !(awaited || sends) || route->moved == 0) {
         route->moved = now;
         route->reminders = 0;
+    }
+    if (route->moves) { /* whatever became of the peer, there may be more of what it wrote */
+        route->moves = false;
+        return RONDO_OK;
     }
     if (receives || sends)
         result = judge_absence(p2p, peer);
@@ -222,6 +226,7 @@ void p2p_look_after(rondo_p2p *p2p, double now)
 {
     rondo_comm *comm = p2p->comm;
     bool any = find_wanted(p2p, RONDO_ANY_SOURCE), before = p2p->alone;
+    bool moved = p2p->still_since == 0;
 
     if (p2p->restarts)
         p2p_restart_waits(p2p);
@@ -229,7 +234,7 @@ void p2p_look_after(rondo_p2p *p2p, double now)
     if (p2p->still_since == 0)
         p2p->still_since = now;
     /* It is believed at the second look, when all that peers wrote before has been looked at. */
-    p2p->alone = any && is_alone(p2p);
+    p2p->alone = any && !moved && is_alone(p2p);
     end_in_vain(p2p, &p2p->receives, p2p->alone && before, now);
     end_in_vain(p2p, &p2p->probes, p2p->alone && before, now);
     for (int peer = 0; peer < comm->size && !p2p->batch.result; peer++)

@@ -94,7 +94,8 @@ struct route {
     char *lost;                 /* ... memory for what nobody can take */
     struct parcel *first, **last;
     bool gone;     /* the peer was at the last look: closed, or ended */
-    double moved;  /* when anything last did */
+    bool moves;    /* something did since then */
+    double moved;  /* the last look by which something had */
     int reminders; /* that the log has of the wait since then */
 };
 
@@ -106,6 +107,8 @@ struct rondo_p2p {
     int users;          /* the owner, and transfers */
     int pending;        /* transfers that are not over, and probes */
     double glanced;     /* when a probe that does not wait last had peers looked at */
+    double interrupted; /* when rounds in which something moved were last interrupted for that */
+    unsigned busy;      /* such rounds, so far */
     unsigned looks;     /* at peers, so far */
     double still_since; /* when a look first found that nothing moves, 0: something has since */
     bool driven;        /* one of those that wait makes the rounds, and the thread sleeps */
@@ -171,7 +174,7 @@ void *progress_run(void *p2p);
 /* ---- look.c ---------------------------------------------------------------------------------- */
 
 /* Ends what waits in vain, and finds a peer that will not do its part: then the batch has an error.
- * With the lock held, about once a millisecond while nothing moves, and each time after a round. */
+ * With the lock held, about once a millisecond, and each time after a round. */
 void p2p_look_after(rondo_p2p *p2p, double now);
 /* Forget how long transfers have waited. With the lock held. */
 void p2p_restart_waits(rondo_p2p *p2p);

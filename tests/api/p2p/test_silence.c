@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "tests/patience.h"
 #include "transport/link/connection.h"
 
 #include <criterion/criterion.h>
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 2 };
+enum { RANKS = 3 };
 
 static rondo_comm *comms[RANKS];
 static rondo_p2p *ends[RANKS];
@@ -29,13 +30,14 @@ static void *open_end(void *argument)
 static void open_ends(void)
 {
     const rondo_config config = RONDO_CONFIG_INIT;
-    int second = 1, first = 0;
-    pthread_t thread;
+    int ranks[RANKS] = {0, 1, 2};
+    pthread_t threads[RANKS];
 
     cr_assert(rondo_comm_open_all(RANKS, &config, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
-    cr_assert_eq(pthread_create(&thread, NULL, open_end, &second), 0);
-    open_end(&first);
-    pthread_join(thread, NULL);
+    for (int r = 0; r < RANKS; r++)
+        cr_assert_eq(pthread_create(&threads[r], NULL, open_end, &ranks[r]), 0);
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(threads[r], NULL);
 }
 
 static void close_ends(void)
@@ -135,6 +137,69 @@ Test(silence, a_timeout_counts_from_when_something_was_waited_for)
     p2p_look_after(p2p, clock_seconds());
     cr_expect(p2p->batch.result == RONDO_OK, "%s", fail_sentence());
     lock_give(&p2p->lock);
+    rondo_transfer_close(received);
+}
+
+/* ---- Messages that move without pause -------------------------------------------------------- */
+
+static enum exec_state move_for_ever(struct execution *execution)
+{
+    (void)execution;
+    return EXEC_MOVED;
+}
+
+/* Each round of rank 0 finds that a message of rank 1 has moved, and never pauses. */
+static void keep_moving(void)
+{
+    static const struct backend for_ever = {.advance = move_for_ever};
+
+    lock_take(&ends[0]->lock);
+    p2p_task_from(ends[0], 1)->backend = &for_ever;
+    lock_give(&ends[0]->lock);
+}
+
+Test(silence, a_silent_peer_is_noticed_while_messages_of_another_move_without_pause)
+{
+    rondo_transfer *known, *any;
+    int output[2];
+
+    cr_assert(rondo_p2p_set_timeout(ends[0], 0.1) == RONDO_OK);
+    cr_assert(rondo_p2p_recv(ends[0], output, 1, RONDO_ANY_SOURCE, 5, &any) == RONDO_OK);
+    cr_assert(rondo_p2p_recv(ends[0], output + 1, 1, 2, 4, &known) == RONDO_OK);
+    keep_moving();
+    cr_expect(rondo_transfer_wait(any, world_patience(10), NULL) == RONDO_ERROR_TIMEOUT);
+    cr_expect(rondo_transfer_wait(known, world_patience(10), NULL) == RONDO_ERROR_TIMEOUT);
+    cr_expect(strstr(rondo_last_error(NULL), "from rank 2"), "%s", rondo_last_error(NULL));
+    rondo_p2p_abort(ends[0]); /* where it goes on, closing would wait */
+    rondo_transfer_close(known);
+    rondo_transfer_close(any);
+}
+
+/* Looks once, and expects that the receive still waits, or has an error. */
+static void look_at_receive(rondo_transfer *received, bool waits)
+{
+    p2p_look_after(ends[0], clock_seconds());
+    cr_expect((ends[0]->batch.result == RONDO_OK && received->state == TRANSFER_POSTED) == waits,
+              "%s", fail_sentence());
+}
+
+Test(silence, a_peer_that_has_closed_its_end_is_waited_for_while_its_messages_move)
+{
+    rondo_transfer *received;
+    int output;
+
+    drive(0, true);
+    cr_assert(rondo_p2p_recv(ends[0], &output, 1, 2, 4, &received) == RONDO_OK);
+    rondo_p2p_close(ends[2]);
+    ends[2] = NULL;
+    lock_take(&ends[0]->lock);
+    look_at_receive(received, true);
+    ends[0]->routes[2].moves = true;
+    look_at_receive(received, true);
+    look_at_receive(received, false);
+    lock_give(&ends[0]->lock);
+    drive(0, false);
+    cr_expect(rondo_transfer_wait(received, -1, NULL) == RONDO_ERROR_PEER);
     rondo_transfer_close(received);
 }
 
