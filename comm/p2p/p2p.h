@@ -13,7 +13,8 @@
  *     LONG number, payload --->   straight to the output of that receive
  *
  * Instead of ACCEPT the receiver answers REFUSE where the message is too long for its receive, and
- * when its end closes: the send is over then, without its payload.
+ * when its end closes: the send is over then, without its payload. One that was on its way then
+ * ends when its sender sees that the end is closed (look.c).
  *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
@@ -152,6 +153,8 @@ void match_payload(rondo_p2p *p2p, int source);
 rondo_result match_own(rondo_transfer *send);
 /* Refuse all offers that nobody has asked for, as this end closes. */
 rondo_result match_refuse_offers(rondo_p2p *p2p);
+/* Ends a send whose message is lost, as its receiver has closed its end. */
+void match_end_lost(rondo_transfer *send);
 const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 
 /* ---- progress.c ------------------------------------------------------------------------------ */
@@ -159,6 +162,8 @@ const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 /* All but the last with the lock held. Queue a parcel. */
 rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head,
                            rondo_transfer *transfer);
+/* Ends all sends that are queued to a peer, which has closed its end. */
+void progress_end_lost(rondo_p2p *p2p, int peer);
 /* Begin to receive the next envelope of a peer. */
 void progress_await_envelope(rondo_p2p *p2p, int peer);
 /* Advance the routes of these peers, which may be this rank; true if any moved. */

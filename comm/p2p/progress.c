@@ -107,6 +107,18 @@ static void drop_parcel(struct route *route)
     free(parcel);
 }
 
+void progress_end_lost(rondo_p2p *p2p, int peer)
+{
+    struct route *route = &p2p->routes[peer];
+
+    while (route->first) {
+        if (route->first->transfer)
+            match_end_lost(route->first->transfer);
+        drop_parcel(route);
+    }
+    exposure_close(comm_exposure(p2p->comm, RONDO_SEND, peer));
+}
+
 /* A message to the peer has gone, and its memory is not needed any more. */
 static void departed(rondo_p2p *p2p, int peer)
 {

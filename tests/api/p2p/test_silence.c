@@ -64,21 +64,21 @@ static void drive(int rank, bool driven)
     lock_give(&ends[rank]->lock);
 }
 
-static void send_number(int from, int tag)
+static void send_number(int from, int to, int tag)
 {
     rondo_transfer *sent;
 
-    cr_assert(rondo_p2p_send(ends[from], &tag, sizeof(tag), 1 - from, tag, &sent) == RONDO_OK);
+    cr_assert(rondo_p2p_send(ends[from], &tag, sizeof(tag), to, tag, &sent) == RONDO_OK);
     cr_assert(rondo_transfer_wait(sent, -1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
     rondo_transfer_close(sent);
 }
 
-static void receive_number(int by, int tag)
+static void receive_number(int by, int source, int tag)
 {
     rondo_transfer *received;
     int number = 0;
 
-    cr_assert(rondo_p2p_recv(ends[by], &number, sizeof(number), 1 - by, tag, &received) ==
+    cr_assert(rondo_p2p_recv(ends[by], &number, sizeof(number), source, tag, &received) ==
               RONDO_OK);
     cr_assert(rondo_transfer_wait(received, -1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
     cr_expect(number == tag);
@@ -203,6 +203,63 @@ Test(silence, a_peer_that_has_closed_its_end_is_waited_for_while_its_messages_mo
     rondo_transfer_close(received);
 }
 
+/* ---- Peers that close their ends ------------------------------------------------------------- */
+
+/* Rank 1 closes its end, and looks at nothing that has come to it since drive(1, true). */
+static void close_unread(void)
+{
+    lock_take(&ends[1]->lock);
+    ends[1]->driven = false;
+    ends[1]->closing = true;
+    lock_give(&ends[1]->lock);
+    rondo_p2p_close(ends[1]);
+    ends[1] = NULL;
+}
+
+/* A send that is not over, as no slot is left for it, behind others that nobody takes. */
+static rondo_transfer *send_until_full(const char *input, size_t bytes)
+{
+    for (;;) {
+        rondo_transfer *sent;
+
+        cr_assert(rondo_p2p_send(ends[0], input, bytes, 1, 8, &sent) == RONDO_OK);
+        lock_take(&ends[0]->lock);
+        while (progress_peers(ends[0], 1, 1)) {
+        }
+        lock_give(&ends[0]->lock);
+        if (rondo_transfer_wait(sent, 0, NULL) == RONDO_IN_PROGRESS)
+            return sent;
+        rondo_transfer_close(sent);
+    }
+}
+
+static void expect_closed(rondo_transfer *transfer, const char *words)
+{
+    cr_expect(rondo_transfer_wait(transfer, world_patience(10), NULL) == RONDO_ERROR_PEER);
+    cr_expect(strstr(rondo_last_error(NULL), "ank 1 has closed its messages") &&
+                  strstr(rondo_last_error(NULL), words),
+              "%s", rondo_last_error(NULL));
+    rondo_transfer_close(transfer);
+}
+
+Test(silence, what_is_on_its_way_to_a_peer_that_closes_its_end_is_lost_alone)
+{
+    static char input[P2P_WHOLE_MOST + 1];
+    rondo_transfer *offered, *queued, *received, *sent;
+
+    drive(1, true);
+    cr_assert(rondo_p2p_send(ends[0], input, sizeof(input), 1, 7, &offered) == RONDO_OK);
+    queued = send_until_full(input, P2P_WHOLE_MOST);
+    cr_assert(rondo_p2p_recv(ends[0], input, 1, 1, 9, &received) == RONDO_OK);
+    close_unread();
+    expect_closed(offered, "65537 bytes with tag 7 from rank 0 are lost");
+    expect_closed(queued, "65536 bytes with tag 8 from rank 0 are lost");
+    expect_closed(received, "Rank 0 waits for a message with tag 9 from rank 1");
+    cr_expect(rondo_p2p_send(ends[0], input, 1, 1, 7, &sent) == RONDO_ERROR_PEER);
+    send_number(0, 2, 3);
+    receive_number(2, 0, 3);
+}
+
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 Test(opening, who_gets_no_thread_says_so)
@@ -277,16 +334,16 @@ Test(distant, a_probe_that_does_not_wait_finds_by_itself_what_has_arrived)
     rondo_result result = RONDO_IN_PROGRESS;
     rondo_envelope found;
 
-    send_number(1, 3);
-    receive_number(0, 3);
+    send_number(1, 0, 3);
+    receive_number(0, 1, 3);
     drive(0, true);
-    send_number(1, 4);
+    send_number(1, 0, 4);
     for (int look = 0; look < LOOKS && result == RONDO_IN_PROGRESS; look++)
         result = rondo_p2p_probe(ends[0], RONDO_ANY_SOURCE, RONDO_ANY_TAG, 0, &found);
     cr_expect(result == RONDO_OK && found.source == 1 && found.tag == 4, "%s",
               rondo_result_string(result));
     drive(0, false);
-    receive_number(0, 4);
+    receive_number(0, 1, 4);
 }
 
 /* ---- Memory that is shown -------------------------------------------------------------------- */
