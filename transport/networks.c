@@ -175,9 +175,11 @@ bool networks_carry_by_calls(const struct networks *networks)
 
 rondo_result networks_look(struct networks *networks, unsigned seldom, bool *ret_moved)
 {
-    bool all = !networks->polled || !(++networks->looks & (seldom - 1));
+    unsigned looks = atomic_load_explicit(&networks->looks, memory_order_relaxed) + 1;
+    bool all = !networks->polled || !(looks & (seldom - 1));
     rondo_result result = RONDO_OK;
 
+    atomic_store_explicit(&networks->looks, looks, memory_order_relaxed);
     *ret_moved = false;
     for (int i = 0; i < NETWORKS; i++) {
         struct network *network = networks->open[i];
@@ -206,7 +208,7 @@ bool networks_are_flushed(const struct networks *networks, int *ret_peer)
 
 void networks_doze(struct networks *networks, double seconds)
 {
-    networks->looks = UINT_MAX;
+    atomic_store_explicit(&networks->looks, UINT_MAX, memory_order_relaxed);
     for (int i = 0; i < NETWORKS; i++)
         if (networks->open[i] && networks->open[i]->ops->doze) {
             networks->open[i]->ops->doze(networks->open[i], seconds);

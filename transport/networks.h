@@ -12,13 +12,15 @@
 
 #include "transport/link/ops.h"
 
+#include <stdatomic.h>
+
 enum { NETWORKS = 4 }; /* rows of the table that have one, at most */
 
 struct networks {
     struct network *open[NETWORKS]; /* by row of the table; NULL: not used */
     bool polled;                    /* what comes over one of them is seen in memory */
     int culprit;                    /* of the last error */
-    unsigned looks;
+    atomic_uint looks;              /* who dozes writes it beside who looks: any number is good */
 };
 
 /* ---- Transports ------------------------------------------------------------------------------ */

@@ -43,7 +43,6 @@ void fast_path_note(const struct batch *batch)
         fast_path->task = *task;
         if (task->execution.op)
             fast_path->task.execution.op = &fast_path->task.op;
-        fast_path->batch = (struct batch){.comm = comm, .tasks = &fast_path->task, .count = 1};
         fast_path->made = comm->choices.made;
         fast_path->ready = true;
     }
@@ -53,12 +52,12 @@ bool fast_path_run(const rondo_call *call, rondo_result *ret_result)
 {
     rondo_comm *comm = call->comm;
     struct fast_path *fast_path = fast_path_of(comm, call->collective);
-    struct batch *batch = &fast_path->batch;
     struct task *task = &fast_path->task;
-    unsigned ticket;
+    /* Its end is read when the turn is passed on, and the communicator may be closed. */
+    struct batch batch = {.comm = comm, .tasks = task, .count = 1, .left = 1};
 
     if (atomic_load_explicit(&fast_path->input, memory_order_relaxed) != call->input ||
-        !turn_take_idle(&comm->turn, &ticket))
+        !turn_take_idle(&comm->turn, &batch.ticket))
         return false;
     /* The turn is ours. Is it the call that is ready, and has nothing happened that it depends
      * on? */
@@ -68,12 +67,7 @@ bool fast_path_run(const rondo_call *call, rondo_result *ret_result)
         turn_pass(&comm->turn);
         return false;
     }
-    batch->ticket = ticket;
-    batch->left = 1;
-    batch->still_since = batch->leaving = 0;
-    batch->done = false;
-    batch->refused = batch->result = RONDO_OK;
-    *ret_result = run_ready(batch);
+    *ret_result = run_ready(&batch);
     return true;
 }
 

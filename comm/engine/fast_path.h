@@ -24,7 +24,6 @@ struct fast_path {
     bool ready;      /* `task` is what it became */
     unsigned made;   /* choices made by then */
     struct task task;
-    struct batch batch;
 };
 
 /* If the call is the one that is ready, runs it. The caller is in no group, and gave no stream. */

@@ -21,9 +21,9 @@ static bool is_alone(const rondo_p2p *p2p)
     return p2p->comm->size > 1;
 }
 
-static const rondo_transfer *find_first(const struct transfers *list, int peer)
+static rondo_transfer *find_first(const struct transfers *list, int peer)
 {
-    const rondo_transfer *at = list->first;
+    rondo_transfer *at = list->first;
 
     while (at && at->envelope.source != peer)
         at = at->next;
@@ -45,7 +45,7 @@ static bool is_awaited(const rondo_p2p *p2p, int peer)
            find_first(&p2p->accepted, peer) || find_first(&p2p->offered, peer);
 }
 
-/* End what waits for any source, which is nobody's fault, with the thread's last sentence. */
+/* End one alone, with the thread's last sentence. */
 static void end_alone(struct transfers *list, rondo_transfer *transfer, rondo_result result)
 {
     transfers_remove(list, transfer);
@@ -149,9 +149,33 @@ static rondo_result judge_silence(rondo_p2p *p2p, int peer, double now)
     return RONDO_OK;
 }
 
-/* Ends the wait for a peer that has closed its end, which sends no more, or whose process has
- * ended, unless another has said before what broke it. It may have done its part before that: so
- * it is believed at the second look, when all that it wrote before has been looked at. */
+/* The peer has closed its end: what waits for it ends, each transfer alone. */
+static void end_closed(rondo_p2p *p2p, int peer)
+{
+    struct transfers *lists[] = {&p2p->receives, &p2p->probes, &p2p->accepted};
+    rondo_transfer *at;
+    char text[WAIT_TEXT];
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        while ((at = find_first(lists[i], peer))) {
+            describe_wanted(at, text);
+            end_alone(lists[i], at,
+                      rondo_fail(RONDO_ERROR_PEER,
+                                 "Rank %d waits %s, but rank %d has closed its messages "
+                                 "(rondo_p2p_close).",
+                                 p2p->comm->rank, text, peer));
+        }
+    while ((at = find_first(&p2p->offered, peer))) {
+        transfers_remove(&p2p->offered, at);
+        match_end_lost(at);
+    }
+    progress_end_lost(p2p, peer);
+}
+
+/* Ends waits for a peer that has closed its end, which sends and takes no more; breaks the
+ * communicator where its process has ended, unless another has said before what broke it. It may
+ * have done its part before that: so it is believed at the second look, when all that it wrote
+ * before has been looked at. */
 static rondo_result judge_absence(rondo_p2p *p2p, int peer)
 {
     rondo_comm *comm = p2p->comm;
@@ -166,16 +190,16 @@ static rondo_result judge_absence(rondo_p2p *p2p, int peer)
     result = health_adopt(comm);
     if (result)
         return result;
+    if (closed) {
+        if (!p2p->routes[peer].behind_in)
+            end_closed(p2p, peer);
+        return RONDO_OK;
+    }
     describe_wait(p2p, peer, text);
-    if (closed)
-        rondo_fail(RONDO_ERROR_PEER,
-                   "Rank %d waits %s, but rank %d has closed its messages (rondo_p2p_close).",
-                   comm->rank, text, peer);
-    else
-        rondo_fail(RONDO_ERROR_PEER,
-                   "Rank %d (process %d) has ended while rank %d waited %s; look at its output for "
-                   "the reason.",
-                   peer, process_id(process), comm->rank, text);
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d (process %d) has ended while rank %d waited %s; look at its output for the "
+               "reason.",
+               peer, process_id(process), comm->rank, text);
     return comm_break(comm, RONDO_ERROR_PEER, peer);
 }
 
@@ -183,16 +207,21 @@ static rondo_result judge_absence(rondo_p2p *p2p, int peer)
 static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
 {
     struct route *route = &p2p->routes[peer];
-    bool awaited = is_awaited(p2p, peer), asked = p2p->asked && p2p->asked_for == peer;
-    bool receives = awaited || asked || any, sends = route->first;
+    bool awaited = is_awaited(p2p, peer), receives = awaited || any, sends = route->first;
     rondo_result result = RONDO_OK;
 
-    if (!(awaited || sends) || route->moved == 0) {
+    if (route->moves || !(awaited || sends) || route->moved == 0) {
         route->moved = now;
         route->reminders = 0;
     }
+    if (route->moves) { /* whatever became of the peer, there may be more of what it wrote */
+        route->moves = false;
+        return RONDO_OK;
+    }
     if (receives || sends)
         result = judge_absence(p2p, peer);
+    if (!result && !route->behind_in && health_has_closed(p2p->comm, peer))
+        return RONDO_OK;
     if (!result && receives && p2p_task_from(p2p, peer)->state == TASK_RUNNING)
         result = health_check(p2p->comm, p2p_task_from(p2p, peer), 0);
     if (!result && sends && p2p_task_to(p2p, peer)->state == TASK_RUNNING)
@@ -223,6 +252,7 @@ void p2p_look_after(rondo_p2p *p2p, double now)
 {
     rondo_comm *comm = p2p->comm;
     bool any = find_wanted(p2p, RONDO_ANY_SOURCE), before = p2p->alone;
+    bool moved = p2p->still_since == 0;
 
     if (p2p->restarts)
         p2p_restart_waits(p2p);
@@ -230,7 +260,7 @@ void p2p_look_after(rondo_p2p *p2p, double now)
     if (p2p->still_since == 0)
         p2p->still_since = now;
     /* It is believed at the second look, when all that peers wrote before has been looked at. */
-    p2p->alone = any && is_alone(p2p);
+    p2p->alone = any && !moved && is_alone(p2p);
     end_in_vain(p2p, &p2p->receives, p2p->alone && before, now);
     end_in_vain(p2p, &p2p->probes, p2p->alone && before, now);
     for (int peer = 0; peer < comm->size && !p2p->batch.result; peer++)

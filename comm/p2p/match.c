@@ -272,15 +272,14 @@ static rondo_result come_long(rondo_p2p *p2p, struct route *route, const rondo_e
                       envelope->source, (unsigned long long)route->in.number, envelope->bytes);
 }
 
-static void end_refused(rondo_transfer *send, rondo_result result)
+void match_end_lost(rondo_transfer *send)
 {
-    if (result)
-        result = rondo_fail(RONDO_ERROR_PEER,
+    transfer_end(send,
+                 rondo_fail(RONDO_ERROR_PEER,
                             "Rank %d has closed its messages (rondo_p2p_close) and takes no more: "
                             "%zu bytes with tag %d from rank %d are lost.",
                             send->envelope.source, send->room, send->envelope.tag,
-                            send->p2p->comm->rank);
-    transfer_end(send, result);
+                            send->p2p->comm->rank));
 }
 
 /* The peer asks for a message that it was offered, or refuses it. */
@@ -294,7 +293,10 @@ static rondo_result come_answered(rondo_p2p *p2p, int peer, const struct p2p_hea
         return rondo_fail(RONDO_ERROR_INTERNAL, "Rank %d answered message %llu that nobody sent.",
                           peer, (unsigned long long)answered->number);
     if (answered->kind == P2P_REFUSE) {
-        end_refused(send, (rondo_result)answered->tag);
+        if (answered->tag)
+            match_end_lost(send);
+        else
+            transfer_end(send, RONDO_OK);
         return RONDO_OK;
     }
     head.tag = send->envelope.tag;

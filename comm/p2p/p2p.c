@@ -207,18 +207,6 @@ static rondo_result report(const rondo_transfer *transfer)
     return transfer->result;
 }
 
-/* Move what has come by now, or let the thread do so until the next time. */
-static void look_once(rondo_p2p *p2p, int source)
-{
-    if (callers_may_move(p2p)) {
-        progress_glance(p2p);
-    } else {
-        p2p->asked = true;
-        p2p->asked_for = source;
-        progress_hand_over(p2p);
-    }
-}
-
 /* With the lock held. */
 static rondo_result look_for(rondo_transfer *probe, double seconds, rondo_envelope *ret_envelope)
 {
@@ -231,7 +219,7 @@ static rondo_result look_for(rondo_transfer *probe, double seconds, rondo_envelo
     transfers_add(&p2p->probes, probe);
     wait_begin(&wait, p2p, seconds);
     if (seconds == 0)
-        look_once(p2p, wanted->source);
+        progress_glance(p2p);
     else if (!wait.drives)
         progress_hand_over(p2p);
     while (!(found = match_find(p2p, wanted->source, wanted->tag)) &&

@@ -13,12 +13,14 @@
  *     LONG number, payload --->   straight to the output of that receive
  *
  * Instead of ACCEPT the receiver answers REFUSE where the message is too long for its receive, and
- * when its end closes: the send is over then, without its payload.
+ * when its end closes: the send is over then, without its payload. One that was on its way then
+ * ends when its sender sees that the end is closed (look.c).
  *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
  * that waits or else the thread. The thread also takes what comes otherwise (LOOK_UNASKED).
- * Through networks only the thread moves messages, as it waits for them without the lock.
+ * Through networks only the thread waits for messages, without the lock; who does not wait moves
+ * what has come.
  *
  * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
  * them.
@@ -93,7 +95,8 @@ struct route {
     char *lost;                 /* ... memory for what nobody can take */
     struct parcel *first, **last;
     bool gone;     /* the peer was at the last look: closed, or ended */
-    double moved;  /* when anything last did */
+    bool moves;    /* something did since then */
+    double moved;  /* the last look by which something had */
     int reminders; /* that the log has of the wait since then */
 };
 
@@ -104,9 +107,9 @@ struct rondo_p2p {
     pthread_t thread;
     int users;          /* the owner, and transfers */
     int pending;        /* transfers that are not over, and probes */
-    bool asked;         /* by a probe that does not wait: for rounds until a look */
-    int asked_for;      /* the source of that probe */
-    double glanced;     /* when such a probe last had peers looked at */
+    double glanced;     /* when a probe that does not wait last had peers looked at */
+    double interrupted; /* when rounds in which something moved were last interrupted for that */
+    unsigned busy;      /* such rounds, so far */
     unsigned looks;     /* at peers, so far */
     double still_since; /* when a look first found that nothing moves, 0: something has since */
     bool driven;        /* one of those that wait makes the rounds, and the thread sleeps */
@@ -150,6 +153,8 @@ void match_payload(rondo_p2p *p2p, int source);
 rondo_result match_own(rondo_transfer *send);
 /* Refuse all offers that nobody has asked for, as this end closes. */
 rondo_result match_refuse_offers(rondo_p2p *p2p);
+/* Ends a send whose message is lost, as its receiver has closed its end. */
+void match_end_lost(rondo_transfer *send);
 const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 
 /* ---- progress.c ------------------------------------------------------------------------------ */
@@ -157,6 +162,8 @@ const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 /* All but the last with the lock held. Queue a parcel. */
 rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head,
                            rondo_transfer *transfer);
+/* Ends all sends that are queued to a peer, which has closed its end. */
+void progress_end_lost(rondo_p2p *p2p, int peer);
 /* Begin to receive the next envelope of a peer. */
 void progress_await_envelope(rondo_p2p *p2p, int peer);
 /* Advance the routes of these peers, which may be this rank; true if any moved. */
@@ -172,7 +179,7 @@ void *progress_run(void *p2p);
 /* ---- look.c ---------------------------------------------------------------------------------- */
 
 /* Ends what waits in vain, and finds a peer that will not do its part: then the batch has an error.
- * With the lock held, about once a millisecond while nothing moves, and each time after a round. */
+ * With the lock held, about once a millisecond, and each time after a round. */
 void p2p_look_after(rondo_p2p *p2p, double now);
 /* Forget how long transfers have waited. With the lock held. */
 void p2p_restart_waits(rondo_p2p *p2p);

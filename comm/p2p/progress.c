@@ -107,6 +107,18 @@ static void drop_parcel(struct route *route)
     free(parcel);
 }
 
+void progress_end_lost(rondo_p2p *p2p, int peer)
+{
+    struct route *route = &p2p->routes[peer];
+
+    while (route->first) {
+        if (route->first->transfer)
+            match_end_lost(route->first->transfer);
+        drop_parcel(route);
+    }
+    exposure_close(comm_exposure(p2p->comm, RONDO_SEND, peer));
+}
+
 /* A message to the peer has gone, and its memory is not needed any more. */
 static void departed(rondo_p2p *p2p, int peer)
 {
@@ -155,8 +167,7 @@ static bool advance_route(rondo_p2p *p2p, int peer)
         if (!p2p->batch.result && p2p_task_to(p2p, peer)->state == TASK_DONE)
             departed(p2p, peer);
     }
-    if (moved)
-        route->moved = 0;
+    route->moves |= moved;
     return moved;
 }
 
@@ -184,7 +195,7 @@ static bool has_work(const rondo_p2p *p2p)
     for (int peer = 0; peer < p2p->comm->size; peer++)
         if (p2p->routes[peer].first || p2p->routes[peer].behind_in)
             return true;
-    return p2p->pending || p2p->asked || !networks_flushed(p2p->comm, NULL);
+    return p2p->pending || !networks_flushed(p2p->comm, NULL);
 }
 
 static void end_all(struct transfers *list, rondo_result result)
@@ -285,16 +296,39 @@ bool progress_peers(rondo_p2p *p2p, int first, int last)
     return moved && !p2p->failed;
 }
 
-void progress_glance(rondo_p2p *p2p)
+/* Look at peers if the last time is a while ago. */
+static void look_in_time(rondo_p2p *p2p, double *last)
 {
     double now = clock_seconds();
 
-    progress_peers(p2p, 0, p2p->comm->size - 1);
-    if (p2p->failed || now - p2p->glanced < LOOK_PEERS * p2p->comm->tuning.wait.ranks_per_core)
+    if (now - *last < LOOK_PEERS * p2p->comm->tuning.wait.ranks_per_core)
         return;
-    p2p->glanced = now;
+    *last = now;
     p2p_look_after(p2p, now);
+}
+
+void progress_glance(rondo_p2p *p2p)
+{
+    progress_peers(p2p, 0, p2p->comm->size - 1);
+    if (p2p->failed)
+        return;
+    look_in_time(p2p, &p2p->glanced);
     settle(p2p);
+}
+
+/* Now and then between rounds in which something moves, which may go on for ever: look at networks
+ * and peers, as a round does in which nothing moves. */
+static void interrupt_rounds(rondo_p2p *p2p)
+{
+    enum { ROUNDS = 16 }; /* to look at the clock costs a tenth of a round */
+    bool moved;
+
+    if (++p2p->busy % ROUNDS || p2p->batch.result)
+        return;
+    if (networks_any(p2p->comm))
+        p2p->batch.result = networks_progress(p2p->comm, &moved);
+    if (!p2p->batch.result)
+        look_in_time(p2p, &p2p->interrupted);
 }
 
 void progress_round(rondo_p2p *p2p, struct waiter *waiter)
@@ -303,6 +337,7 @@ void progress_round(rondo_p2p *p2p, struct waiter *waiter)
 
     if (advance_routes(p2p, 0, p2p->comm->size - 1)) {
         waiter_reset(waiter);
+        interrupt_rounds(p2p);
     } else if (!p2p->batch.result) {
         bool looks = pause_round(p2p, waiter);
 
@@ -336,8 +371,10 @@ static void idle(rondo_p2p *p2p, double *seconds)
         return;
     }
     *seconds = fmin(2 * *seconds, LOOK_UNASKED);
-    while (!p2p->driven && !p2p->closing && progress_peers(p2p, 0, p2p->comm->size - 1)) {
+    while (!p2p->driven && !p2p->closing && !p2p->pending &&
+           progress_peers(p2p, 0, p2p->comm->size - 1)) {
         *seconds = LOOK_PEERS;
+        interrupt_rounds(p2p);
         let_in(p2p);
     }
 }
@@ -357,11 +394,7 @@ void *progress_run(void *argument)
         if (p2p->closing)
             give_up(p2p);
         if (has_work(p2p) && !p2p->driven) {
-            unsigned before = p2p->looks;
-
             progress_round(p2p, &waiter);
-            if (p2p->looks != before)
-                p2p->asked = false;
         } else if (p2p->closing && !p2p->driven) {
             break;
         } else {

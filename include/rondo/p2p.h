@@ -50,8 +50,8 @@ RONDO_API rondo_result rondo_p2p_open(rondo_comm *comm, rondo_p2p **ret_p2p);
 /*
  * Local; accepts NULL. Waits until what this rank has sent is on its way and receives that have
  * begun are over; receives that no message has come for end with RONDO_ERROR_ABORTED. Transfers
- * stay valid until they are closed themselves. Peers that send to this rank afterwards get
- * RONDO_ERROR_PEER, and so do those of whose longer messages it has not asked for.
+ * stay valid until they are closed themselves. Transfers of peers that wait for this rank, begun
+ * before or after, then end with RONDO_ERROR_PEER, each alone: the rondo_p2p of the peer goes on.
  */
 RONDO_API void rondo_p2p_close(rondo_p2p *p2p);
 

@@ -18,5 +18,7 @@ const char *threads_repeat_each_other(int times);
 const char *a_repetition_meets_another_call(void);
 /* One rank aborts while the other's repetition waits for it. */
 const char *a_repetition_ends_with_its_peer(void);
+/* Another thread of the rank aborts the communicator, and closes it, while a repetition waits. */
+const char *a_repetition_ends_in_a_communicator_that_is_closed(void);
 
 #endif

@@ -30,6 +30,8 @@ int main(void)
     failed += say("ranks that measure noise", ranks_may_measure_anything(3, 300));
     failed += say("repetitions", repetitions_do_what_is_asked(40));
     failed += say("repetitions of two threads", threads_repeat_each_other(500));
+    failed +=
+        say("closing beside a repetition", a_repetition_ends_in_a_communicator_that_is_closed());
     failed += say("relays", trial_check_relay(3000, 7, 512, UINT32_MAX - 5));
     failed += say("programs", trial_check_two_programs(3000, 256, 0));
     return failed != 0;

@@ -33,3 +33,8 @@ Test(fast_path, a_repetition_ends_with_its_peer)
 {
     expect_null(a_repetition_ends_with_its_peer());
 }
+
+Test(fast_path, a_repetition_ends_in_a_communicator_that_is_closed)
+{
+    expect_null(a_repetition_ends_in_a_communicator_that_is_closed());
+}
