@@ -91,6 +91,7 @@ struct verbs_rail {
 
 struct verbs_peer {
     bool forsaken; /* closing does not wait until it has taken what was sent to it */
+    bool lost;     /* its connection had failed before the communicator broke */
     struct verbs_network *network;
     int rank;
     struct call_header_page *page; /* the owner's, for call headers of this peer's */

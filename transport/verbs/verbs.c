@@ -86,6 +86,8 @@ static bool flushed(struct network *base, int *ret_peer)
     return true;
 }
 
+/* A rank that leaves a failed call stops its queues, and so do its peers: what queues report after
+ * that says nothing of who lives. */
 static rondo_result watch(struct network *base, int rank)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
@@ -97,12 +99,17 @@ static rondo_result watch(struct network *base, int rank)
         base->culprit = control->culprit;
         return result;
     }
-    if (!peer || peer->state < VERBS_HEARD)
+    if (!peer || peer->state < VERBS_HEARD ||
+        (atomic_load_explicit(&network->broken, memory_order_relaxed) && !peer->lost))
         return RONDO_OK;
     base->culprit = rank;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_device_check(peer->rail[i].queue.device);
-    return result ? result : verbs_check_queues(peer, clock_seconds());
+    if (result)
+        return result;
+    result = verbs_check_queues(peer, clock_seconds());
+    peer->lost = result != RONDO_OK;
+    return result;
 }
 
 /* The control network tells the peers; here only the closing need not wait for anybody. */
