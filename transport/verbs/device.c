@@ -3,6 +3,7 @@
 #include "transport/verbs/device.h"
 
 #include "transport/verbs/open.h"
+#include "transport/verbs/queue.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -51,6 +52,17 @@ static rondo_result learn(struct verbs_device *device)
     return RONDO_OK;
 }
 
+/* Some adapters have ports that look like those of RoCE, and no reliable connections. */
+static rondo_result try_queue(struct verbs_device *device)
+{
+    struct verbs_queue queue;
+    rondo_result result = verbs_queue_open(device, 1, 1, &queue);
+
+    if (!result)
+        verbs_queue_close(&queue);
+    return result;
+}
+
 rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdma_port *port,
                                const struct rdma_gid *gid, struct verbs_device **ret_device)
 {
@@ -87,6 +99,11 @@ rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdm
     verbs_memory_init(&device->memory, calls, device->pd, device->name);
     lock_init(&device->lock, LOCK_VERBS_DEVICE);
     lock_init(&device->trying, LOCK_VERBS_TRIALS);
+    result = try_queue(device);
+    if (result) {
+        verbs_device_close(device);
+        return result;
+    }
     *ret_device = device;
     return RONDO_OK;
 fail:

@@ -25,7 +25,7 @@ FORK_RENEWS({.lock = &shared.lock});
 
 static bool usable(const struct rdma_port *port, const struct rdma_range *range)
 {
-    return port->active && rdma_choose_gid(port, range);
+    return port->active && port->reliable && rdma_choose_gid(port, range);
 }
 
 /* True if the first `length` characters of `name` mean this port: "mlx5_0" or "mlx5_0:1". */
@@ -76,7 +76,8 @@ rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const 
     if (!chosen)
         return rondo_fail(RONDO_ERROR_UNSUPPORTED, "%s: `rondo doctor` says what is missing.",
                           !count ? "There is no RDMA device on this machine"
-                                 : "No RDMA port is active and has an address in "
+                                 : "No RDMA port is active, has reliable connections "
+                                   "(InfiniBand, RoCE) and an address in "
                                    "RONDO_VERBS_ADDRESSES");
     *ret_count = chosen;
     return RONDO_OK;

@@ -156,6 +156,7 @@ void fake_verbs_open(int count)
 
         snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
         snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:0a4d:%02x01\n", i);
+        put(i, "node_type", "1: CA\n");
         put(i, "ports/1/state", "4: ACTIVE\n");
         put(i, "ports/1/link_layer", "Ethernet\n");
         put(i, "ports/1/gids/0", gid);

@@ -276,11 +276,13 @@ static struct rdma_gid gids[3] = {
     {{[10] = 0xff, [11] = 0xff, [12] = 10, 2, 0, 1}, 0, RDMA_GID_ROCE_V2},
     {{[10] = 0xff, [11] = 0xff, [12] = 192, 168, 0, 1}, 0, RDMA_GID_ROCE_V2}};
 static const struct rdma_port ports[] = {
-    {"mlx5_0", "eth0", 1, true, true, false, 100, 0, 1, &gids[0]},
-    {"mlx5_0", "eth1", 2, true, true, false, 100, 0, 1, &gids[1]},
-    {"mlx5_1", "eth2", 1, true, true, false, 25, 1, 1, &gids[2]},
-    {"mlx5_2", "eth3", 1, false, true, false, 25, 1, 0, NULL},
+    {"mlx5_0", "eth0", 1, true, true, true, false, 100, 0, 1, &gids[0]},
+    {"mlx5_0", "eth1", 2, true, true, true, false, 100, 0, 1, &gids[1]},
+    {"mlx5_1", "eth2", 1, true, true, true, false, 25, 1, 1, &gids[2]},
+    {"mlx5_2", "eth3", 1, false, true, true, false, 25, 1, 0, NULL},
+    {"siw0", "eth4", 1, true, true, false, false, 25, 1, 1, &gids[2]},
 };
+enum { PORTS = sizeof(ports) / sizeof(ports[0]) };
 
 static int choose(const char *names, const char *range, const struct rdma_port **chosen)
 {
@@ -288,7 +290,7 @@ static int choose(const char *names, const char *range, const struct rdma_port *
     int count = 0;
 
     cr_assert(rdma_range_read(range, &wanted) == RONDO_OK);
-    return verbs_rails_choose(ports, 4, names, &wanted, chosen, &count) ? -1 : count;
+    return verbs_rails_choose(ports, PORTS, names, &wanted, chosen, &count) ? -1 : count;
 }
 
 Test(rails, all_active_ports_are_rails)
@@ -325,10 +327,22 @@ Test(rails, what_cannot_be_used_is_named)
 
     cr_expect_eq(choose("mlx5_1,mlx5_2", "", chosen), -1);
     cr_expect_not_null(strstr(fail_sentence(), "'mlx5_2'"), "%s", fail_sentence());
+    cr_expect_eq(choose("siw0", "", chosen), -1, "it has no reliable connections");
     cr_expect_eq(choose("mlx5", "", chosen), -1, "the beginning of a name is no name");
     cr_expect_eq(choose("", "172.16.0.0/12", chosen), -1);
     cr_expect(verbs_rails_choose(NULL, 0, "", &all, chosen, &count) == RONDO_ERROR_UNSUPPORTED);
     cr_expect_not_null(strstr(fail_sentence(), "no RDMA device"), "%s", fail_sentence());
+}
+
+Test(rails, a_port_without_queues_is_not_opened)
+{
+    fake_verbs_open(1);
+    fake.fail_queues = true;
+    cr_expect(verbs_rails_open(&rails) != RONDO_OK);
+    cr_expect_not_null(strstr(fail_sentence(), "fake0 port 1 has no queue pair"), "%s",
+                       fail_sentence());
+    cr_expect_eq(fake.living, 0);
+    fake_verbs_close();
 }
 
 Test(rails, an_event_of_the_port_is_remembered_and_a_fatal_one_ends_its_use)
