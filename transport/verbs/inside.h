@@ -167,6 +167,11 @@ static inline unsigned verbs_zcopies_room(const struct verbs_network *network)
 
 /* ---- verbs/meet.c ---------------------------------------------------------------------------- */
 
+/* Pairs ports of two ranks, of which `low` is the lower one: takes the two that are the most alike
+ * of those that are left, and of equals the first. Returns how many pairs there are. */
+int verbs_meet_pairs(const struct verbs_port_endpoint *low, int lows,
+                     const struct verbs_port_endpoint *high, int highs,
+                     int ret_pairs[VERBS_RAILS][2]);
 /* See to it that the peer is or gets connected. */
 rondo_result verbs_meet(struct verbs_peer *peer);
 /* Take a note of the peer's that the control network brought; its words are not believed. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const uint8_t ENDPOINT_VERSION = 4;
+static const uint8_t ENDPOINT_VERSION = 5;
 enum { IDLE_LOOKS = 16 }; /* looks in vain before the kernel gets our processor */
 
 /* ---- Progress -------------------------------------------------------------------------------- */
