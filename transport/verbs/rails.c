@@ -63,14 +63,14 @@ static rondo_result choose_named(const struct rdma_port *ports, int count, const
 }
 
 rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const char *names,
-                                const struct rdma_range *range, const struct rdma_port **ret_rails,
-                                int *ret_count)
+                                const struct rdma_range *range,
+                                const struct rdma_port *ret_rails[VERBS_PORTS], int *ret_count)
 {
     int chosen = 0;
 
     if (*names)
         return choose_named(ports, count, names, range, ret_rails, ret_count);
-    for (int i = 0; i < count && chosen < VERBS_RAILS; i++)
+    for (int i = 0; i < count && chosen < VERBS_PORTS; i++)
         if (usable(&ports[i], range))
             ret_rails[chosen++] = &ports[i];
     if (!chosen)
@@ -92,35 +92,43 @@ static void close_all(void)
     shared.rails.count = 0;
 }
 
+/* Opens ports until there are rails enough. Unless all were named, those that cannot be opened are
+ * left out: containers show all adapters, and have the files of some. */
 static rondo_result open_rails(const struct verbs_calls *calls,
                                const struct rdma_port *const *ports, int count,
-                               const struct rdma_range *range)
+                               const struct rdma_range *range, bool named)
 {
     rondo_result result = RONDO_OK;
 
-    for (int i = 0; i < count && !result; i++) {
+    for (int i = 0; i < count && shared.rails.count < VERBS_RAILS; i++) {
+        struct verbs_device **device = &shared.rails.device[shared.rails.count];
         char text[256];
 
-        result = verbs_device_open(calls, ports[i], rdma_choose_gid(ports[i], range),
-                                   &shared.rails.device[i]);
-        if (result)
+        result = verbs_device_open(calls, ports[i], rdma_choose_gid(ports[i], range), device);
+        if (result && named)
             break;
-        shared.rails.count = i + 1;
-        verbs_device_describe(shared.rails.device[i], text, sizeof(text));
-        log_info("rail %d of %d is %s", i, count, text);
+        if (result) {
+            log_info("%s port %d is no rail: %s", ports[i]->device, ports[i]->number,
+                     fail_sentence());
+            continue;
+        }
+        verbs_device_describe(*device, text, sizeof(text));
+        log_info("rail %d is %s", shared.rails.count++, text);
     }
-    if (result)
-        close_all();
+    if (shared.rails.count && !(result && named))
+        return RONDO_OK;
+    close_all();
     return result;
 }
 
 static rondo_result open_all(void)
 {
-    const struct rdma_port *chosen[VERBS_RAILS];
+    const char *names = setting_read_word(SETTING_VERBS_DEVICES);
+    const struct rdma_port *chosen[VERBS_PORTS];
     struct rdma_port *ports = NULL;
     const struct verbs_calls *calls;
     struct rdma_range range;
-    int count = 0, rails = 0;
+    int count = 0, usable = 0;
     rondo_result result = rdma_range_read(setting_read_word(SETTING_VERBS_ADDRESSES), &range);
 
     if (!result)
@@ -129,10 +137,9 @@ static rondo_result open_all(void)
         return result;
     result = rdma_list(calls->folder, &ports, &count);
     if (!result)
-        result = verbs_rails_choose(ports, count, setting_read_word(SETTING_VERBS_DEVICES), &range,
-                                    chosen, &rails);
+        result = verbs_rails_choose(ports, count, names, &range, chosen, &usable);
     if (!result)
-        result = open_rails(calls, chosen, rails, &range);
+        result = open_rails(calls, chosen, usable, &range, *names);
     rdma_list_free(ports, count);
     return result;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEVICES = 4 };
+enum { DEVICES = 8 };
 
 static char folder[64];
 static int device_count;
@@ -36,8 +36,12 @@ static const char *device_name(struct ibv_device *device)
 
 static struct ibv_context *open_device(struct ibv_device *device)
 {
-    struct ibv_context *context = calloc(1, sizeof(*context));
+    struct ibv_context *context;
 
+    errno = EACCES;
+    if (fake.closed >> (device - devices) & 1)
+        return NULL;
+    context = calloc(1, sizeof(*context));
     context->device = device;
     context->async_fd = -1;
     fake_wire_context(context);

@@ -17,6 +17,7 @@
 struct fake_verbs {
     int fail_registrations; /* so many reg_mr fail after the next `allowed` */
     int allowed;
+    unsigned closed;         /* devices (bits) that cannot be opened */
     bool fail_queues;        /* create_qp fails */
     bool no_inline;          /* create_qp refuses inline data */
     enum ibv_wc_status fate; /* IBV_WC_SUCCESS, or what becomes of all writes from now on */

@@ -37,7 +37,7 @@ static int choose(const char *names, const char *range, const struct rdma_port *
 
 Test(rails, all_active_ports_are_rails)
 {
-    const struct rdma_port *chosen[VERBS_RAILS];
+    const struct rdma_port *chosen[VERBS_PORTS];
 
     cr_assert_eq(choose("", "", chosen), 3);
     cr_expect(chosen[0] == &ports[0] && chosen[1] == &ports[1] && chosen[2] == &ports[2]);
@@ -45,7 +45,7 @@ Test(rails, all_active_ports_are_rails)
 
 Test(rails, a_range_leaves_ports_of_other_networks_out)
 {
-    const struct rdma_port *chosen[VERBS_RAILS];
+    const struct rdma_port *chosen[VERBS_PORTS];
 
     cr_assert_eq(choose("", "192.168.0.0/16", chosen), 1);
     cr_expect_eq(chosen[0], &ports[2]);
@@ -54,7 +54,7 @@ Test(rails, a_range_leaves_ports_of_other_networks_out)
 
 Test(rails, names_choose_ports_and_their_order)
 {
-    const struct rdma_port *chosen[VERBS_RAILS];
+    const struct rdma_port *chosen[VERBS_PORTS];
 
     cr_assert_eq(choose("mlx5_1,mlx5_0:2", "", chosen), 2);
     cr_expect(chosen[0] == &ports[2] && chosen[1] == &ports[1]);
@@ -63,7 +63,7 @@ Test(rails, names_choose_ports_and_their_order)
 
 Test(rails, what_cannot_be_used_is_named)
 {
-    const struct rdma_port *chosen[VERBS_RAILS];
+    const struct rdma_port *chosen[VERBS_PORTS];
     struct rdma_range all = {.bits = 0};
     int count = 0;
 
@@ -83,6 +83,33 @@ Test(rails, a_port_without_queues_is_not_opened)
     cr_expect(verbs_rails_open(&rails) != RONDO_OK);
     cr_expect_not_null(strstr(fail_sentence(), "fake0 port 1 has no queue pair"), "%s",
                        fail_sentence());
+    cr_expect_eq(fake.living, 0);
+    fake_verbs_close();
+}
+
+Test(rails, ports_that_cannot_be_opened_are_left_out)
+{
+    fake_verbs_open(6);
+    fake.closed = 1 << 0 | 1 << 2;
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(rails.count, 4);
+    cr_expect_str_eq(rails.device[0]->name, "fake1");
+    cr_expect_str_eq(rails.device[3]->name, "fake5");
+    verbs_rails_close();
+    cr_expect_eq(fake.living, 0);
+    fake.closed = 63;
+    cr_expect(verbs_rails_open(&rails) != RONDO_OK);
+    cr_expect_not_null(strstr(fail_sentence(), "Cannot open fake5"), "%s", fail_sentence());
+    fake_verbs_close();
+}
+
+Test(rails, a_named_port_that_cannot_be_opened_is_an_error)
+{
+    fake_verbs_open(2);
+    fake.closed = 1 << 1;
+    setenv("RONDO_VERBS_DEVICES", "fake0,fake1", 1);
+    cr_expect(verbs_rails_open(&rails) != RONDO_OK);
+    cr_expect_not_null(strstr(fail_sentence(), "Cannot open fake1"), "%s", fail_sentence());
     cr_expect_eq(fake.living, 0);
     fake_verbs_close();
 }
