@@ -48,9 +48,10 @@ static rondo_result choose_named(const struct rdma_port *ports, int count, const
         size_t length = strcspn(names, ",");
         int before = chosen;
 
-        for (int i = 0; i < count && chosen < VERBS_RAILS; i++)
-            if (means(&ports[i], names, length) && usable(&ports[i], range))
-                rails[chosen++] = &ports[i];
+        for (int i = 0; i < count; i++)
+            if (means(&ports[i], names, length) && usable(&ports[i], range) &&
+                chosen++ < VERBS_RAILS)
+                rails[chosen - 1] = &ports[i];
         if (chosen == before)
             return rondo_fail(RONDO_ERROR_UNSUPPORTED,
                               "RONDO_VERBS_DEVICES names '%.*s', which is no active RDMA port with "
@@ -58,7 +59,10 @@ static rondo_result choose_named(const struct rdma_port *ports, int count, const
                               (int)length, names);
         names += length + (names[length] == ',');
     }
-    *ret_count = chosen;
+    if (chosen > VERBS_RAILS)
+        log_warn("RONDO_VERBS_DEVICES names %d RDMA ports, of which the first %d are used", chosen,
+                 VERBS_RAILS);
+    *ret_count = chosen < VERBS_RAILS ? chosen : VERBS_RAILS;
     return RONDO_OK;
 }
 

@@ -61,6 +61,16 @@ Test(rails, names_choose_ports_and_their_order)
     cr_assert_eq(choose("mlx5_0", "", chosen), 2, "both ports of it");
 }
 
+Test(rails, of_more_names_than_rails_the_first_ones_are_used)
+{
+    const struct rdma_port *chosen[VERBS_PORTS];
+
+    cr_assert_eq(choose("mlx5_1,mlx5_0:2,mlx5_1,mlx5_0:1,mlx5_0:2", "", chosen), 4);
+    cr_expect(chosen[0] == &ports[2] && chosen[3] == &ports[0]);
+    cr_assert_eq(choose("mlx5_1,mlx5_1,mlx5_0,mlx5_1", "", chosen), 4);
+    cr_expect_eq(choose("mlx5_0,mlx5_0,mlx5_2", "", chosen), -1, "a wrong name is one anywhere");
+}
+
 Test(rails, what_cannot_be_used_is_named)
 {
     const struct rdma_port *chosen[VERBS_PORTS];
