@@ -140,7 +140,10 @@ static bool drained(struct verbs_peer *peer)
         struct verbs_queue *queue = &peer->rail[i].queue;
 
         verbs_queue_poll(queue);
-        all &= verbs_queue_idle(queue) || verbs_queue_failed(queue);
+        if (verbs_queue_idle(queue))
+            continue;
+        verbs_queue_attend(queue, clock_seconds(), peer->network->patience);
+        all &= verbs_queue_failed(queue);
     }
     return all;
 }
@@ -155,7 +158,7 @@ static bool has_left(const struct verbs_peer *peer)
 
 static void drain(struct verbs_network *network)
 {
-    double end = clock_seconds() + PATIENCE_DRAIN;
+    double end = clock_seconds() + PATIENCE_CLOSE;
     struct network *control = network->job.control;
     bool all = atomic_load_explicit(&network->broken, memory_order_relaxed), moved;
 
@@ -168,8 +171,13 @@ static void drain(struct verbs_network *network)
         for (int i = 0; i < network->active_count; i++)
             all &= network->active[i]->forsaken || drained(network->active[i]) ||
                    has_left(network->active[i]);
-        if (all || clock_seconds() > end || control->ops->progress(control, &moved))
+        if (all || control->ops->progress(control, &moved))
             return;
+        if (clock_seconds() > end) {
+            log_warn("rank %d has closed before its peers had acknowledged all that it sent",
+                     network->job.rank);
+            return;
+        }
         doze_for(DOZE_PEER); /* nothing could wake us */
     }
 }

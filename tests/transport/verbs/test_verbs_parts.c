@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_verbs_parts.c - parts of the RDMA transport: intervals, registrations, cells. */
+/* test_verbs_parts.c - parts of the RDMA transport: intervals, registrations, cells, queues. */
 #include "base/fail.h"
 #include "tests/transport/verbs/fake_verbs.h"
 #include "transport/verbs/cell.h"
-#include "transport/verbs/device.h"
+#include "transport/verbs/queue.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -267,4 +267,29 @@ Test(cells, a_length_beyond_the_cell_is_no_cell)
 
     cell.bytes = 4000;
     cr_expect(!verbs_cell_read(&cell, 1, &seen));
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+/* Looked at every 10 ms of a clock of our own, for so many seconds; false: it is given up. */
+static bool attend_for(struct verbs_queue *queue, double *now, double seconds)
+{
+    for (int looks = (int)(100 * seconds); looks; looks--)
+        verbs_queue_attend(queue, *now += 0.01, 1);
+    return !queue->mute;
+}
+
+Test(queues, only_silence_that_is_longer_than_the_patience_counts)
+{
+    struct verbs_queue queue = {.posted = 1, .signalled = 1};
+    double now = 1000;
+
+    verbs_queue_attend(&queue, now, 1);
+    cr_expect(attend_for(&queue, &now, 0.8), "it may take a second");
+    queue.completed = 1;
+    queue.posted = queue.signalled = 2;
+    cr_expect(attend_for(&queue, &now, 0.8), "it was only slow");
+    now += 3600;
+    cr_expect(attend_for(&queue, &now, 0.1), "a process that was stopped has not looked");
+    cr_expect_not(attend_for(&queue, &now, 0.2));
 }
