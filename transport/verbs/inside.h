@@ -172,6 +172,8 @@ static inline unsigned verbs_zcopies_room(const struct verbs_network *network)
 int verbs_meet_pairs(const struct verbs_port_endpoint *low, int lows,
                      const struct verbs_port_endpoint *high, int highs,
                      int ret_pairs[VERBS_RAILS][2]);
+/* Makes this rank the culprit of an error that it met on the way to the peer. */
+rondo_result verbs_blame_own(struct verbs_peer *peer, rondo_result result);
 /* See to it that the peer is or gets connected. */
 rondo_result verbs_meet(struct verbs_peer *peer);
 /* Take a note of the peer's that the control network brought; its words are not believed. */

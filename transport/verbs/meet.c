@@ -56,13 +56,12 @@ static rondo_result open_rail(struct verbs_peer *peer, int index)
 }
 
 /* All ranks hear this sentence, and adapters have the same name on every host. */
-static rondo_result blame_own(struct verbs_peer *peer, rondo_result result)
+rondo_result verbs_blame_own(struct verbs_peer *peer, rondo_result result)
 {
     int rank = peer->network->job.rank;
     char sentence[FAIL_SENTENCE_MAX];
 
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
-    verbs_part(peer);
     peer->network->base.culprit = rank;
     return rondo_fail(result, "Rank %d to rank %d: %s", rank, peer->rank, sentence);
 }
@@ -77,8 +76,10 @@ static rondo_result open_rails(struct verbs_peer *peer)
         peer->rails = i + 1;
         result = open_rail(peer, i);
     }
-    if (result)
-        return blame_own(peer, result);
+    if (result) {
+        verbs_part(peer);
+        return verbs_blame_own(peer, result);
+    }
     verbs_take_device(peer);
     return RONDO_OK;
 }
@@ -206,10 +207,8 @@ static rondo_result join(struct verbs_peer *peer, const struct note *note)
         peer->rail[i].queue.traffic_class = network->traffic_class;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_queue_connect(&peer->rail[i].queue, &peer->rail[i].peer);
-    if (result) {
-        network->base.culprit = peer->rank;
-        return result;
-    }
+    if (result)
+        return verbs_blame_own(peer, result);
     peer->peer_control = note->control;
     peer->peer_inbox = note->inbox;
     peer->peer_device = note->device;

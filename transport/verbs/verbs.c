@@ -102,11 +102,11 @@ static rondo_result watch(struct network *base, int rank)
     if (!peer || peer->state < VERBS_HEARD ||
         (atomic_load_explicit(&network->broken, memory_order_relaxed) && !peer->lost))
         return RONDO_OK;
-    base->culprit = rank;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_device_check(peer->rail[i].queue.device);
     if (result)
-        return result;
+        return verbs_blame_own(peer, result);
+    base->culprit = rank;
     result = verbs_check_queues(peer, clock_seconds());
     peer->lost = result != RONDO_OK;
     return result;

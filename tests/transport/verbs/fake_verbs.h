@@ -19,6 +19,7 @@ struct fake_verbs {
     int allowed;
     unsigned closed;         /* devices (bits) that cannot be opened */
     bool fail_queues;        /* create_qp fails */
+    bool fail_connects;      /* no queue is made ready to receive */
     bool no_inline;          /* create_qp refuses inline data */
     enum ibv_wc_status fate; /* IBV_WC_SUCCESS, or what becomes of all writes from now on */
     int events;              /* that are waiting to be read, all of this kind: */

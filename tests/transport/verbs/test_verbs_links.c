@@ -245,6 +245,9 @@ Test(verbs_links, an_adapter_that_died_is_an_error)
     fake.events = 1;
     fake.event = IBV_EVENT_DEVICE_FATAL;
     cr_expect(watch(0, 1) == RONDO_ERROR_SYSTEM);
+    cr_expect_eq(nodes[0].network->culprit, 0, "it is rank 0's own");
+    cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1: fake0 port 1 cannot be used"),
+                       "%s", fail_sentence());
 }
 
 Test(verbs_links, each_registration_may_fail_and_nothing_is_lost)
@@ -270,6 +273,16 @@ Test(verbs_links, an_adapter_without_queues_is_a_sentence)
     cr_assert(node_send(0, 1, 0));
     cr_expect(nodes_progress() == RONDO_ERROR_SYSTEM);
     cr_expect_not_null(strstr(fail_sentence(), "queue pair"), "%s", fail_sentence());
+}
+
+Test(verbs_links, a_queue_that_finds_no_way_is_a_sentence_with_the_ranks)
+{
+    fake.fail_connects = true;
+    cr_assert(node_send(0, 1, 0) && nodes_progress() == RONDO_OK);
+    cr_expect(nodes_deliver() == RONDO_ERROR_SYSTEM);
+    cr_expect_not_null(strstr(fail_sentence(), "Rank 1 to rank 0: fake0 port 1 cannot be made"),
+                       "%s", fail_sentence());
+    cr_expect_eq(nodes[1].network->culprit, 1);
 }
 
 Test(verbs_links, a_note_that_makes_no_sense_is_refused)
