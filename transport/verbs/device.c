@@ -52,6 +52,26 @@ static rondo_result learn(struct verbs_device *device)
     return RONDO_OK;
 }
 
+rondo_result verbs_device_look(struct verbs_device *device)
+{
+    const struct verbs_calls *calls = device->calls;
+    struct ibv_port_attr port = {0};
+    union ibv_gid gid;
+    rondo_result result = verbs_device_check(device);
+
+    if (result)
+        return result;
+    if (!calls->query_port(device->context, (uint8_t)device->port, &port) &&
+        port.state == IBV_PORT_ACTIVE && port.lid == device->lid &&
+        !calls->query_gid(device->context, (uint8_t)device->port, device->gid.index, &gid) &&
+        memcmp(gid.raw, device->gid.raw, sizeof(gid.raw)) == 0)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                      "%s port %d is not active any more, or has another address than before; it "
+                      "is looked for anew when all communicators are closed.",
+                      device->name, device->port);
+}
+
 /* Some adapters have ports that look like those of RoCE, and no reliable connections. */
 static rondo_result try_queue(struct verbs_device *device)
 {

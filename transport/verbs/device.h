@@ -49,6 +49,7 @@ struct verbs_device {
     struct verbs_trial trial[VERBS_TRIALS];
 };
 
+/* Those of the process, or of them the ones that a communicator found usable when it was opened. */
 struct verbs_rails {
     int count;
     struct verbs_device *device[VERBS_RAILS];
@@ -60,7 +61,8 @@ rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const 
                                 const struct rdma_range *range,
                                 const struct rdma_port *ret_rails[VERBS_PORTS], int *ret_count);
 
-/* RONDO_ERROR_UNSUPPORTED with a sentence: no libibverbs, no active port, or none in the range. */
+/* Fails with a sentence, mostly RONDO_ERROR_UNSUPPORTED: no libibverbs, or no port that is active
+ * and in the range. */
 rondo_result verbs_rails_open(struct verbs_rails *ret_rails);
 void verbs_rails_close(void);
 

@@ -148,6 +148,27 @@ static rondo_result open_all(void)
     return result;
 }
 
+/* Gives a new communicator those of the open rails that are still of use: an older one may have
+ * broken because of the others. */
+static rondo_result take_usable(struct verbs_rails *ret_rails)
+{
+    struct verbs_rails rails = {0};
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < shared.rails.count; i++) {
+        rondo_result own = verbs_device_look(shared.rails.device[i]);
+
+        if (own)
+            log_info("%s", fail_sentence());
+        else
+            rails.device[rails.count++] = shared.rails.device[i];
+        result = own ? own : result;
+    }
+    if (rails.count)
+        *ret_rails = rails;
+    return rails.count ? RONDO_OK : result;
+}
+
 /* Memory is about to be freed or mapped anew: no adapter keeps it registered. */
 static void forget(const void *memory, size_t bytes)
 {
@@ -170,10 +191,13 @@ rondo_result verbs_rails_open(struct verbs_rails *ret_rails)
     }
     if (!shared.users)
         result = open_all();
+    if (!result)
+        result = take_usable(ret_rails);
     if (!result) {
         shared.users++;
-        *ret_rails = shared.rails;
         heap_watch(forget);
+    } else if (!shared.users) {
+        close_all();
     }
     lock_give(&shared.lock);
     return result;

@@ -66,10 +66,25 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
 
 static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes)
 {
-    (void)context;
-    attributes->state = IBV_PORT_ACTIVE;
+    bool down = fake.down >> (context->device - devices) & 1;
+
+    attributes->state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attributes->active_mtu = IBV_MTU_4096;
     return port == 1 ? 0 : EINVAL;
+}
+
+static int query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+    unsigned number = (unsigned)(context->device - devices);
+    bool moved = fake.moved >> number & 1;
+
+    *gid = (union ibv_gid){.raw = {[10] = 0xff,
+                                   [11] = 0xff,
+                                   [12] = 10,
+                                   [13] = 77,
+                                   [14] = (uint8_t)number,
+                                   [15] = moved ? 9 : 1}};
+    return port == 1 && index == 0 ? 0 : EINVAL;
 }
 
 static struct ibv_pd *alloc_pd(struct ibv_context *context)
@@ -122,6 +137,7 @@ static struct verbs_calls calls = {
     .close_device = close_device,
     .query_device = query_device,
     .query_port = query_port,
+    .query_gid = query_gid,
     .alloc_pd = alloc_pd,
     .dealloc_pd = dealloc_pd,
     .get_async_event = get_async_event,

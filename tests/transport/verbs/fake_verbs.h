@@ -17,7 +17,8 @@
 struct fake_verbs {
     int fail_registrations; /* so many reg_mr fail after the next `allowed` */
     int allowed;
-    unsigned closed;         /* devices (bits) that cannot be opened */
+    unsigned closed;         /* devices (bits) that cannot be opened, */
+    unsigned down, moved;    /* whose port is not active, has another address */
     bool fail_queues;        /* create_qp fails */
     bool fail_connects;      /* no queue is made ready to receive */
     bool no_inline;          /* create_qp refuses inline data */

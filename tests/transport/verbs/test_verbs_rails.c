@@ -124,6 +124,39 @@ Test(rails, a_named_port_that_cannot_be_opened_is_an_error)
     fake_verbs_close();
 }
 
+/* The name of the only rail that another communicator gets; "": none. */
+static const char *only_rail(void)
+{
+    struct verbs_rails again = {0};
+
+    if (verbs_rails_open(&again))
+        return "";
+    verbs_rails_close();
+    return again.count == 1 ? again.device[0]->name : "several";
+}
+
+Test(rails, a_new_communicator_gets_ports_that_are_well)
+{
+    fake_verbs_open(2);
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK && rails.count == 2);
+    cr_expect_str_eq(only_rail(), "several");
+    fake.down = 1;
+    cr_expect_str_eq(only_rail(), "fake1");
+    fake.moved = 2;
+    cr_expect_str_eq(only_rail(), "");
+    fake.down = fake.moved = 0;
+    cr_expect_str_eq(only_rail(), "several");
+    fake.events = 1;
+    fake.event = IBV_EVENT_DEVICE_FATAL;
+    cr_expect_str_eq(only_rail(), "fake1", "the first is unusable for good,");
+    verbs_rails_close();
+    cr_expect_str_eq(only_rail(), "several", "but may be opened anew");
+    fake.down = 3;
+    cr_expect_str_eq(only_rail(), "");
+    cr_expect_eq(fake.living, 0);
+    fake_verbs_close();
+}
+
 Test(rails, an_event_of_the_port_is_remembered_and_a_fatal_one_ends_its_use)
 {
     char text[256];
