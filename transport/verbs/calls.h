@@ -40,6 +40,7 @@ struct verbs_calls {
     const char *(*status_text)(enum ibv_wc_status status);
     const char *(*event_text)(enum ibv_event_type type);
     /* NULL in older versions: */
+    int (*fork_init)(void);
     struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
                                    unsigned access);
     struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,

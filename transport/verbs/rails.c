@@ -9,6 +9,7 @@
 #include "base/setting.h"
 #include "transport/memory/heap.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,6 +126,17 @@ static rondo_result open_rails(const struct verbs_calls *calls,
     return result;
 }
 
+/* On older kernels an adapter loses sight of pages when the process forks, also of those of its
+ * queues. There, this keeps them from children; on newer ones it does nothing. */
+static void protect_from_forks(const struct verbs_calls *calls)
+{
+    int error = calls->fork_init ? calls->fork_init() : ENOSYS;
+
+    if (error)
+        log_warn("RDMA may fail when this process forks, as ibv_fork_init() did: %s",
+                 strerror(error));
+}
+
 static rondo_result open_all(void)
 {
     const char *names = setting_read_word(SETTING_VERBS_DEVICES);
@@ -139,6 +151,7 @@ static rondo_result open_all(void)
         result = verbs_load(&calls);
     if (result)
         return result;
+    protect_from_forks(calls);
     result = rdma_list(calls->folder, &ports, &count);
     if (!result)
         result = verbs_rails_choose(ports, count, names, &range, chosen, &usable);

@@ -14,6 +14,12 @@ static char folder[64];
 static int device_count;
 static struct ibv_device devices[DEVICES];
 
+static int fork_init(void)
+{
+    fake.prepared += fake.living == 0;
+    return 0;
+}
+
 static struct ibv_device **list_devices(int *count)
 {
     struct ibv_device **list = calloc(DEVICES + 1, sizeof(*list));
@@ -130,6 +136,7 @@ static const char *event_text(enum ibv_event_type type)
 
 static struct verbs_calls calls = {
     .folder = folder,
+    .fork_init = fork_init,
     .list_devices = list_devices,
     .free_list = free_list,
     .device_name = device_name,

@@ -26,6 +26,7 @@ struct fake_verbs {
     int events;              /* that are waiting to be read, all of this kind: */
     enum ibv_event_type event;
     int moves_when_polled; /* words that arrive whenever completions are looked at */
+    int prepared;          /* for forks, before any device is opened */
     int living;            /* contexts, domains, queues, memory */
     int registered;        /* memory only */
     bool no_dmabuf;        /* its driver knows nothing of it */

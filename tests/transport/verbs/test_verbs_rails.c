@@ -113,6 +113,15 @@ Test(rails, ports_that_cannot_be_opened_are_left_out)
     fake_verbs_close();
 }
 
+Test(rails, are_opened_after_the_process_was_prepared_for_forks)
+{
+    fake_verbs_open(1);
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK);
+    cr_expect_eq(fake.prepared, 1);
+    verbs_rails_close();
+    fake_verbs_close();
+}
+
 Test(rails, a_named_port_that_cannot_be_opened_is_an_error)
 {
     fake_verbs_open(2);
