@@ -113,8 +113,8 @@ static const struct setting table[SETTINGS] = {
          "none|authentic|secret", 0, 0},
     [SETTING_VERBS_DEVICES] =
         {"RONDO_VERBS_DEVICES", SETTING_WORD, "",
-         "RDMA devices to use, such as mlx5_0,mlx5_1:2, each one rail; all active ones if it is "
-         "not set.",
+         "RDMA devices to use, such as mlx5_0,mlx5_1:2, each port one rail, at most 4; the first "
+         "active ones if it is not set.",
          NULL, 0, 0},
     [SETTING_VERBS_ADDRESSES] = {"RONDO_VERBS_ADDRESSES", SETTING_WORD, "",
                                  "Range that the address of an RDMA port on Ethernet must be in, "

@@ -62,7 +62,7 @@ static bool has_ended(const rondo_comm *parent, int rank, bool networks)
         return false;
     if (parent->processes[rank])
         return !process_alive(parent->processes[rank]);
-    return networks && networks_watch_peer(&parent->networks, rank);
+    return networks && networks_has_lost(&parent->networks, rank);
 }
 
 /* A rank of this host that lives. */

@@ -98,7 +98,7 @@ static rondo_result read_gids(const char *folder, struct rdma_port *port)
     return result;
 }
 
-/* Fills the port but for device, number and numa. */
+/* Fills what the folder of the port says, which may find it not to be reliable. */
 static rondo_result read_port(const char *folder, struct rdma_port *port)
 {
     char line[64] = "";
@@ -106,6 +106,7 @@ static rondo_result read_port(const char *folder, struct rdma_port *port)
     port->active = read_line(folder, "state", line, sizeof(line)) && strstr(line, "ACTIVE");
     port->ethernet =
         read_line(folder, "link_layer", line, sizeof(line)) && !strcmp(line, "Ethernet");
+    port->reliable &= port->ethernet || !strcmp(line, "InfiniBand");
     if (read_line(folder, "rate", line, sizeof(line)))
         port->gbit = number_read(line, NULL);
     if (!read_line(folder, "gid_attrs/ndevs/0", port->net, sizeof(port->net)))
@@ -125,7 +126,7 @@ static rondo_result add_port(struct table *table, const char *folder, const char
 {
     struct rdma_port *more =
         realloc(table->ports, (size_t)(table->count + 1) * sizeof(*table->ports));
-    char ports[PATH_MAX_HERE], numa[32];
+    char ports[PATH_MAX_HERE], line[32];
     struct rdma_port *port;
 
     if (!more)
@@ -136,8 +137,9 @@ static rondo_result add_port(struct table *table, const char *folder, const char
     snprintf(port->device, sizeof(port->device), "%s", device);
     snprintf(ports, sizeof(ports), "%.200s/%.60s", folder, device);
     port->soft = !exists(ports, "device");
-    if (read_line(ports, "device/numa_node", numa, sizeof(numa)))
-        port->numa = atoi(numa);
+    if (read_line(ports, "device/numa_node", line, sizeof(line)))
+        port->numa = atoi(line);
+    port->reliable = read_line(ports, "node_type", line, sizeof(line)) && strstr(line, ": CA");
     snprintf(ports, sizeof(ports), "%.200s/%.60s/ports/%d", folder, device, number);
     return read_port(ports, port);
 }

@@ -29,9 +29,10 @@ struct rdma_port {
     char net[32];    /* its network interface, "" if it has none */
     int number;      /* of the port, from 1 */
     bool active, ethernet;
-    bool soft;   /* no adapter: the kernel's processors do its work */
-    double gbit; /* per second, 0: not known */
-    int numa;    /* node that it is wired to, -1: not known */
+    bool reliable; /* has reliable connections of InfiniBand or RoCE; iWARP, EFA and usNIC do not */
+    bool soft;     /* no adapter: the kernel's processors do its work */
+    double gbit;   /* per second, 0: not known */
+    int numa;      /* node that it is wired to, -1: not known */
     int gid_count;
     struct rdma_gid *gids; /* those that are set */
 };

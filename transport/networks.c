@@ -216,14 +216,25 @@ void networks_doze(struct networks *networks, double seconds)
         }
 }
 
-rondo_result networks_watch_peer(const struct networks *networks, int peer)
+rondo_result networks_watch_peer(const struct networks *networks, int peer, int *ret_culprit)
 {
     rondo_result result = RONDO_OK;
 
-    for (int i = 0; i < NETWORKS && !result; i++)
-        if (networks->open[i])
-            result = networks->open[i]->ops->watch(networks->open[i], peer);
+    for (int i = 0; i < NETWORKS && !result; i++) {
+        if (!networks->open[i])
+            continue;
+        result = networks->open[i]->ops->watch(networks->open[i], peer);
+        if (result)
+            *ret_culprit = networks->open[i]->culprit;
+    }
     return result;
+}
+
+bool networks_has_lost(const struct networks *networks, int peer)
+{
+    int culprit = -1;
+
+    return networks_watch_peer(networks, peer, &culprit) && culprit == peer;
 }
 
 void networks_tell_all(const struct networks *networks, const struct network_failure *failure)

@@ -57,7 +57,10 @@ rondo_result networks_look(struct networks *networks, unsigned seldom, bool *ret
 bool networks_are_flushed(const struct networks *networks, int *ret_peer);
 /* The next look is one at all of them. */
 void networks_doze(struct networks *networks, double seconds);
-rondo_result networks_watch_peer(const struct networks *networks, int peer);
+/* The culprit of an error is the peer, or this rank itself. */
+rondo_result networks_watch_peer(const struct networks *networks, int peer, int *ret_culprit);
+/* True if the peer is the culprit. */
+bool networks_has_lost(const struct networks *networks, int peer);
 void networks_tell_all(const struct networks *networks, const struct network_failure *failure);
 void networks_end_zcopies(const struct networks *networks);
 /* True if every peer that is reached over a network can be sent notes. */

@@ -51,7 +51,6 @@
 #define PATIENCE_BUSY         2.0  /* a peer that had no room for us dials by itself */
 #define PATIENCE_STARVE       2.0  /* a peer may stand at the door: errors take less than 5 s */
 #define PATIENCE_TCP_EARLY_MS 500  /* the system gives a line up so much before the setting */
-#define PATIENCE_DRAIN        1.0  /* at closing until what is under way over verbs is given up */
 #define PATIENCE_TRY          2.0  /* what was written between two adapters has to be there */
 
 /* ---- How long we are patient where ranks meet ------------------------------------------------ */

@@ -27,6 +27,10 @@ static void check_port(struct doctor_report *report, const struct rdma_port *por
         doctor_say(report, DOCTOR_NOTE, "RDMA port",
                    "connect it and bring its interface up, or do without it",
                    "%s port %d is not active", port->device, port->number);
+    else if (!port->reliable)
+        doctor_say(report, DOCTOR_OK, "RDMA port", NULL,
+                   "%s port %d has no reliable connections of InfiniBand or RoCE: it is not used",
+                   port->device, port->number);
     else if (!gid)
         doctor_say(report, DOCTOR_NOTE, "RDMA port",
                    port->gid_count ? "correct RONDO_VERBS_ADDRESSES"

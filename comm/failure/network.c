@@ -72,13 +72,13 @@ static rondo_result in_call(const rondo_comm *comm, rondo_result result)
 
 /* A peer is gone, or not itself. If it, or another, has said why, that goes before what we see of
  * it. */
-static rondo_result lost(rondo_comm *comm, rondo_result result, int peer)
+static rondo_result lost(rondo_comm *comm, rondo_result result, int culprit)
 {
     rondo_result told = health_adopt(comm);
 
     if (!told && result == RONDO_ERROR_AUTH)
         in_call(comm, result);
-    return told ? told : comm_break(comm, result, peer);
+    return told ? told : comm_break(comm, result, culprit);
 }
 
 rondo_result networks_progress(rondo_comm *comm, bool *ret_moved)
@@ -106,10 +106,11 @@ bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local)
 rondo_result networks_watch(rondo_comm *comm, int peer)
 {
     rondo_result result = RONDO_OK;
+    int culprit = peer;
 
     if (comm->status_pages[peer] == &comm->mirrors[peer])
-        result = networks_watch_peer(&comm->networks, peer);
-    return result ? lost(comm, result, peer) : RONDO_OK;
+        result = networks_watch_peer(&comm->networks, peer, &culprit);
+    return result ? lost(comm, result, culprit) : RONDO_OK;
 }
 
 void networks_reclaim(rondo_comm *comm)

@@ -194,7 +194,7 @@ bool recovery_has_ended(const rondo_comm *comm, int rank, bool networks)
     if (is_near(comm, rank))
         return !process_alive(comm->processes[rank]) ||
                (comm_is_assembled(comm) && health_has_closed(comm, rank));
-    return networks && networks_watch_peer(&comm->networks, rank);
+    return networks && networks_has_lost(&comm->networks, rank);
 }
 
 /* A rank that has come is suspected after so many seconds without a heartbeat. */

@@ -64,6 +64,7 @@ static void put_gid(const char *device, int index, const char *gid, const char *
 
 static void put_port(const char *device, const char *layer, const char *rate)
 {
+    put(device, "node_type", "1: CA\n");
     put(device, "ports/1/state", "4: ACTIVE\n");
     put(device, "ports/1/link_layer", layer);
     put(device, "ports/1/rate", rate);
@@ -171,6 +172,25 @@ Test(rdma, infiniband_takes_the_first_whatever_the_range)
     cr_expect(!ports[0].ethernet && ports[0].gid_count == 1);
     cr_expect_eq(choose(0, "10.0.0.0/8")->index, 0);
     cr_expect_eq(choose(0, "10.0.0.0/8")->type, RDMA_GID_INFINIBAND);
+}
+
+/* EFA, OmniPath, RoCE, siw and usNIC show these files. */
+Test(rdma, only_infiniband_and_roce_have_reliable_connections)
+{
+    put_port("efa_0", "Unknown\n", "100 Gb/sec (4X EDR)\n");
+    put("efa_0", "node_type", "7: unspecified\n");
+    put_gid("efa_0", 0, "fe80:0000:0000:0000:0011:22ff:fe33:4455\n", NULL);
+    put_port("hfi1_0", "InfiniBand\n", "100 Gb/sec (4X EDR)\n");
+    put_port("odd_0", "Unknown\n", "100 Gb/sec (4X EDR)\n");
+    put_roce("roce_0");
+    put_port("siw_0", "Ethernet\n", "2.5 Gb/sec (1X SDR)\n");
+    put("siw_0", "node_type", "4: RNIC\n");
+    put_gid("siw_0", 0, "0250:5600:0001:0000:0000:0000:0000:0000\n", NULL);
+    put_port("usnic_0", "Ethernet\n", "40 Gb/sec (4X QDR)\n");
+    put("usnic_0", "node_type", "6: usNIC UDP\n");
+    list(6);
+    for (int i = 0; i < count; i++)
+        cr_expect_eq(ports[i].reliable, i == 1 || i == 3, "%s", ports[i].device);
 }
 
 Test(rdma, ports_come_in_the_order_of_their_numbers)

@@ -161,7 +161,8 @@ struct network_ops {
     void (*doze)(struct network *network, double seconds);
     /*
      * A wait for `peer` lasts: see to it that its end would be noticed, which may need a
-     * connection. RONDO_OK while it may still come; else the sentence says what happened to it.
+     * connection. RONDO_OK while it may still come; else the sentence says what happened to it, or
+     * to what this rank needs for hearing it, and network->culprit is the rank to blame.
      * Called about once a millisecond.
      */
     rondo_result (*watch)(struct network *network, int peer);

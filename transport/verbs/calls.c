@@ -34,6 +34,7 @@ static const struct wanted wanted[] = {
     CALL(close_device, "ibv_close_device", true),
     CALL(query_device, "ibv_query_device", true),
     CALL(query_port, "ibv_query_port", true),
+    CALL(query_gid, "ibv_query_gid", true),
     CALL(alloc_pd, "ibv_alloc_pd", true),
     CALL(dealloc_pd, "ibv_dealloc_pd", true),
     CALL(reg_mr, "ibv_reg_mr", true),
@@ -47,6 +48,7 @@ static const struct wanted wanted[] = {
     CALL(ack_async_event, "ibv_ack_async_event", true),
     CALL(status_text, "ibv_wc_status_str", true),
     CALL(event_text, "ibv_event_type_str", true),
+    CALL(fork_init, "ibv_fork_init", false),
     CALL(reg_mr_iova2, "ibv_reg_mr_iova2", false),
     CALL(reg_dmabuf_mr, "ibv_reg_dmabuf_mr", false),
 };

@@ -24,6 +24,7 @@ struct verbs_calls {
     int (*query_device)(struct ibv_context *context, struct ibv_device_attr *attributes);
     /* Fills what the structure had in its first version; the caller zeroes the rest. */
     int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes);
+    int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
     struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
     int (*dealloc_pd)(struct ibv_pd *pd);
     struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes, int access);
@@ -39,6 +40,7 @@ struct verbs_calls {
     const char *(*status_text)(enum ibv_wc_status status);
     const char *(*event_text)(enum ibv_event_type type);
     /* NULL in older versions: */
+    int (*fork_init)(void);
     struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
                                    unsigned access);
     struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,

@@ -3,6 +3,7 @@
 #include "transport/verbs/device.h"
 
 #include "transport/verbs/open.h"
+#include "transport/verbs/queue.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -51,6 +52,37 @@ static rondo_result learn(struct verbs_device *device)
     return RONDO_OK;
 }
 
+rondo_result verbs_device_look(struct verbs_device *device)
+{
+    const struct verbs_calls *calls = device->calls;
+    struct ibv_port_attr port = {0};
+    union ibv_gid gid;
+    rondo_result result = verbs_device_check(device);
+
+    if (result)
+        return result;
+    if (!calls->query_port(device->context, (uint8_t)device->port, &port) &&
+        port.state == IBV_PORT_ACTIVE && port.lid == device->lid &&
+        !calls->query_gid(device->context, (uint8_t)device->port, device->gid.index, &gid) &&
+        memcmp(gid.raw, device->gid.raw, sizeof(gid.raw)) == 0)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                      "%s port %d is not active any more, or has another address than before; it "
+                      "is looked for anew when all communicators are closed.",
+                      device->name, device->port);
+}
+
+/* Some adapters have ports that look like those of RoCE, and no reliable connections. */
+static rondo_result try_queue(struct verbs_device *device)
+{
+    struct verbs_queue queue;
+    rondo_result result = verbs_queue_open(device, 1, 1, &queue);
+
+    if (!result)
+        verbs_queue_close(&queue);
+    return result;
+}
+
 rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdma_port *port,
                                const struct rdma_gid *gid, struct verbs_device **ret_device)
 {
@@ -87,6 +119,11 @@ rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdm
     verbs_memory_init(&device->memory, calls, device->pd, device->name);
     lock_init(&device->lock, LOCK_VERBS_DEVICE);
     lock_init(&device->trying, LOCK_VERBS_TRIALS);
+    result = try_queue(device);
+    if (result) {
+        verbs_device_close(device);
+        return result;
+    }
     *ret_device = device;
     return RONDO_OK;
 fail:

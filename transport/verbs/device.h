@@ -3,8 +3,8 @@
  * device.h - the RDMA ports that this process uses, its *rails*: opened once, shared by all
  * communicators, closed with the last of them.
  *
- * All active ports with an address in RONDO_VERBS_ADDRESSES are rails, or those that
- * RONDO_VERBS_DEVICES names, in its order.
+ * Rails are the first four active ports with an address in RONDO_VERBS_ADDRESSES that can be
+ * opened, or those that RONDO_VERBS_DEVICES names, in its order.
  */
 #ifndef RONDO_TRANSPORT_VERBS_DEVICE_H
 #define RONDO_TRANSPORT_VERBS_DEVICE_H
@@ -14,7 +14,12 @@
 #include "transport/link/device_memory.h"
 #include "transport/verbs/memory.h"
 
-enum { VERBS_RAILS = 4, VERBS_TROUBLE = 160, VERBS_TRIALS = 16 };
+enum {
+    VERBS_RAILS = 4,
+    VERBS_PORTS = 64, /* of a machine, at which we look */
+    VERBS_TROUBLE = 160,
+    VERBS_TRIALS = 16
+};
 
 /* The result of trying the port with memory of a GPU: verbs/try.h. */
 struct verbs_trial {
@@ -44,17 +49,20 @@ struct verbs_device {
     struct verbs_trial trial[VERBS_TRIALS];
 };
 
+/* Those of the process, or of them the ones that a communicator found usable when it was opened. */
 struct verbs_rails {
     int count;
     struct verbs_device *device[VERBS_RAILS];
 };
 
-/* Chooses which ports are rails, best first; `names` as of RONDO_VERBS_DEVICES. Pure, for tests. */
+/* Chooses which ports may be rails, best first; `names` as of RONDO_VERBS_DEVICES, of which there
+ * are VERBS_RAILS at the most. Pure, for tests. */
 rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const char *names,
-                                const struct rdma_range *range, const struct rdma_port **ret_rails,
-                                int *ret_count);
+                                const struct rdma_range *range,
+                                const struct rdma_port *ret_rails[VERBS_PORTS], int *ret_count);
 
-/* RONDO_ERROR_UNSUPPORTED with a sentence: no libibverbs, no active port, or none in the range. */
+/* Fails with a sentence, mostly RONDO_ERROR_UNSUPPORTED: no libibverbs, or no port that is active
+ * and in the range. */
 rondo_result verbs_rails_open(struct verbs_rails *ret_rails);
 void verbs_rails_close(void);
 

@@ -91,6 +91,7 @@ struct verbs_rail {
 
 struct verbs_peer {
     bool forsaken; /* closing does not wait until it has taken what was sent to it */
+    bool lost;     /* its connection had failed before the communicator broke */
     struct verbs_network *network;
     int rank;
     struct call_header_page *page; /* the owner's, for call headers of this peer's */
@@ -166,6 +167,13 @@ static inline unsigned verbs_zcopies_room(const struct verbs_network *network)
 
 /* ---- verbs/meet.c ---------------------------------------------------------------------------- */
 
+/* Pairs ports of two ranks, of which `low` is the lower one: takes the two that are the most alike
+ * of those that are left, and of equals the first. Returns how many pairs there are. */
+int verbs_meet_pairs(const struct verbs_port_endpoint *low, int lows,
+                     const struct verbs_port_endpoint *high, int highs,
+                     int ret_pairs[VERBS_RAILS][2]);
+/* Makes this rank the culprit of an error that it met on the way to the peer. */
+rondo_result verbs_blame_own(struct verbs_peer *peer, rondo_result result);
 /* See to it that the peer is or gets connected. */
 rondo_result verbs_meet(struct verbs_peer *peer);
 /* Take a note of the peer's that the control network brought; its words are not believed. */

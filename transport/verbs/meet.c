@@ -56,13 +56,12 @@ static rondo_result open_rail(struct verbs_peer *peer, int index)
 }
 
 /* All ranks hear this sentence, and adapters have the same name on every host. */
-static rondo_result blame_own(struct verbs_peer *peer, rondo_result result)
+rondo_result verbs_blame_own(struct verbs_peer *peer, rondo_result result)
 {
     int rank = peer->network->job.rank;
     char sentence[FAIL_SENTENCE_MAX];
 
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
-    verbs_part(peer);
     peer->network->base.culprit = rank;
     return rondo_fail(result, "Rank %d to rank %d: %s", rank, peer->rank, sentence);
 }
@@ -77,8 +76,10 @@ static rondo_result open_rails(struct verbs_peer *peer)
         peer->rails = i + 1;
         result = open_rail(peer, i);
     }
-    if (result)
-        return blame_own(peer, result);
+    if (result) {
+        verbs_part(peer);
+        return verbs_blame_own(peer, result);
+    }
     verbs_take_device(peer);
     return RONDO_OK;
 }
@@ -119,37 +120,43 @@ rondo_result verbs_meet(struct verbs_peer *peer)
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
-/* Leading bits that two addresses share; -1: different kinds of network. */
+/* Leading bits that two addresses share, on InfiniBand of their subnet prefixes: what follows there
+ * are serial numbers. -1: different kinds of network. */
 static int likeness(const struct verbs_port_endpoint *a, const struct verbs_port_endpoint *b)
 {
+    int bits = a->ethernet ? 128 : 64;
+
     if (a->ethernet != b->ethernet)
         return -1;
-    for (int bit = 0; bit < 128; bit++)
+    for (int bit = 0; bit < bits; bit++)
         if ((a->gid[bit / 8] ^ b->gid[bit / 8]) >> (7 - bit % 8) & 1)
             return bit;
-    return 128;
+    return bits;
 }
 
-/* For each port of the lower rank, in its order, the likest that is left of the higher one. */
-static int pair_up(const struct verbs_port_endpoint *low, int lows,
-                   const struct verbs_port_endpoint *high, int highs, int ret_pairs[VERBS_RAILS][2])
+int verbs_meet_pairs(const struct verbs_port_endpoint *low, int lows,
+                     const struct verbs_port_endpoint *high, int highs,
+                     int ret_pairs[VERBS_RAILS][2])
 {
-    unsigned taken = 0;
-    int pairs = 0;
+    unsigned low_taken = 0, high_taken = 0;
+    int pairs = 0, most;
 
-    for (int i = 0; i < lows; i++) {
-        int best = -1;
+    do {
+        most = -1;
+        for (int at = 0; at < lows * highs; at++) {
+            int i = at / highs, j = at % highs, bits = likeness(&low[i], &high[j]);
 
-        for (int j = 0; j < highs; j++)
-            if (!(taken >> j & 1) && likeness(&low[i], &high[j]) >= 0 &&
-                (best < 0 || likeness(&low[i], &high[j]) > likeness(&low[i], &high[best])))
-                best = j;
-        if (best < 0)
-            continue;
-        taken |= 1u << best;
-        ret_pairs[pairs][0] = i;
-        ret_pairs[pairs++][1] = best;
-    }
+            if ((low_taken >> i | high_taken >> j) & 1 || bits <= most)
+                continue;
+            most = bits;
+            ret_pairs[pairs][0] = i;
+            ret_pairs[pairs][1] = j;
+        }
+        if (most >= 0) {
+            low_taken |= 1u << ret_pairs[pairs][0];
+            high_taken |= 1u << ret_pairs[pairs++][1];
+        }
+    } while (most >= 0);
     return pairs;
 }
 
@@ -165,8 +172,8 @@ static void order_rails(struct verbs_peer *peer, const struct note *note)
     memcpy(before, peer->rail, sizeof(before));
     for (int i = 0; i < peer->rails; i++)
         verbs_queue_endpoint(&before[i].queue, &own[i]);
-    peer->pairs = pair_up(low ? own : note->ports, low ? peer->rails : note->rails,
-                          low ? note->ports : own, low ? note->rails : peer->rails, pairs);
+    peer->pairs = verbs_meet_pairs(low ? own : note->ports, low ? peer->rails : note->rails,
+                                   low ? note->ports : own, low ? note->rails : peer->rails, pairs);
     for (int i = 0; i < peer->pairs; i++) {
         int mine = pairs[i][low ? 0 : 1];
 
@@ -200,10 +207,8 @@ static rondo_result join(struct verbs_peer *peer, const struct note *note)
         peer->rail[i].queue.traffic_class = network->traffic_class;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_queue_connect(&peer->rail[i].queue, &peer->rail[i].peer);
-    if (result) {
-        network->base.culprit = peer->rank;
-        return result;
-    }
+    if (result)
+        return verbs_blame_own(peer, result);
     peer->peer_control = note->control;
     peer->peer_inbox = note->inbox;
     peer->peer_device = note->device;

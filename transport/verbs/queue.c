@@ -69,8 +69,8 @@ static rondo_result create(struct verbs_queue *queue, unsigned receives)
     if (!queue->qp)
         return rondo_fail_errno(
             RONDO_ERROR_SYSTEM,
-            "%s port %d has no queue pair for another peer; locked memory (`ulimit -l`) or the "
-            "adapter's number of queues may be at its end",
+            "%s port %d has no queue pair for another reliable connection; locked memory "
+            "(`ulimit -l`) or the adapter's number of queues may be at its end",
             queue->device->name, queue->device->port);
     queue->inlined = attributes.cap.max_inline_data;
     return RONDO_OK;

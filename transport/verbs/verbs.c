@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const uint8_t ENDPOINT_VERSION = 4;
+static const uint8_t ENDPOINT_VERSION = 5;
 enum { IDLE_LOOKS = 16 }; /* looks in vain before the kernel gets our processor */
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -86,6 +86,8 @@ static bool flushed(struct network *base, int *ret_peer)
     return true;
 }
 
+/* A rank that leaves a failed call stops its queues, and so do its peers: what queues report after
+ * that says nothing of who lives. */
 static rondo_result watch(struct network *base, int rank)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
@@ -97,12 +99,17 @@ static rondo_result watch(struct network *base, int rank)
         base->culprit = control->culprit;
         return result;
     }
-    if (!peer || peer->state < VERBS_HEARD)
+    if (!peer || peer->state < VERBS_HEARD ||
+        (atomic_load_explicit(&network->broken, memory_order_relaxed) && !peer->lost))
         return RONDO_OK;
-    base->culprit = rank;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_device_check(peer->rail[i].queue.device);
-    return result ? result : verbs_check_queues(peer, clock_seconds());
+    if (result)
+        return verbs_blame_own(peer, result);
+    base->culprit = rank;
+    result = verbs_check_queues(peer, clock_seconds());
+    peer->lost = result != RONDO_OK;
+    return result;
 }
 
 /* The control network tells the peers; here only the closing need not wait for anybody. */
@@ -133,7 +140,10 @@ static bool drained(struct verbs_peer *peer)
         struct verbs_queue *queue = &peer->rail[i].queue;
 
         verbs_queue_poll(queue);
-        all &= verbs_queue_idle(queue) || verbs_queue_failed(queue);
+        if (verbs_queue_idle(queue))
+            continue;
+        verbs_queue_attend(queue, clock_seconds(), peer->network->patience);
+        all &= verbs_queue_failed(queue);
     }
     return all;
 }
@@ -148,7 +158,7 @@ static bool has_left(const struct verbs_peer *peer)
 
 static void drain(struct verbs_network *network)
 {
-    double end = clock_seconds() + PATIENCE_DRAIN;
+    double end = clock_seconds() + PATIENCE_CLOSE;
     struct network *control = network->job.control;
     bool all = atomic_load_explicit(&network->broken, memory_order_relaxed), moved;
 
@@ -161,8 +171,13 @@ static void drain(struct verbs_network *network)
         for (int i = 0; i < network->active_count; i++)
             all &= network->active[i]->forsaken || drained(network->active[i]) ||
                    has_left(network->active[i]);
-        if (all || clock_seconds() > end || control->ops->progress(control, &moved))
+        if (all || control->ops->progress(control, &moved))
             return;
+        if (clock_seconds() > end) {
+            log_warn("rank %d has closed before its peers had acknowledged all that it sent",
+                     network->job.rank);
+            return;
+        }
         doze_for(DOZE_PEER); /* nothing could wake us */
     }
 }

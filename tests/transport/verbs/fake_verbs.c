@@ -8,11 +8,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEVICES = 4 };
+enum { DEVICES = 8 };
 
 static char folder[64];
 static int device_count;
 static struct ibv_device devices[DEVICES];
+
+static int fork_init(void)
+{
+    fake.prepared += fake.living == 0;
+    return 0;
+}
 
 static struct ibv_device **list_devices(int *count)
 {
@@ -36,8 +42,12 @@ static const char *device_name(struct ibv_device *device)
 
 static struct ibv_context *open_device(struct ibv_device *device)
 {
-    struct ibv_context *context = calloc(1, sizeof(*context));
+    struct ibv_context *context;
 
+    errno = EACCES;
+    if (fake.closed >> (device - devices) & 1)
+        return NULL;
+    context = calloc(1, sizeof(*context));
     context->device = device;
     context->async_fd = -1;
     fake_wire_context(context);
@@ -62,10 +72,25 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
 
 static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes)
 {
-    (void)context;
-    attributes->state = IBV_PORT_ACTIVE;
+    bool down = fake.down >> (context->device - devices) & 1;
+
+    attributes->state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attributes->active_mtu = IBV_MTU_4096;
     return port == 1 ? 0 : EINVAL;
+}
+
+static int query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+    unsigned number = (unsigned)(context->device - devices);
+    bool moved = fake.moved >> number & 1;
+
+    *gid = (union ibv_gid){.raw = {[10] = 0xff,
+                                   [11] = 0xff,
+                                   [12] = 10,
+                                   [13] = 77,
+                                   [14] = (uint8_t)number,
+                                   [15] = moved ? 9 : 1}};
+    return port == 1 && index == 0 ? 0 : EINVAL;
 }
 
 static struct ibv_pd *alloc_pd(struct ibv_context *context)
@@ -111,6 +136,7 @@ static const char *event_text(enum ibv_event_type type)
 
 static struct verbs_calls calls = {
     .folder = folder,
+    .fork_init = fork_init,
     .list_devices = list_devices,
     .free_list = free_list,
     .device_name = device_name,
@@ -118,6 +144,7 @@ static struct verbs_calls calls = {
     .close_device = close_device,
     .query_device = query_device,
     .query_port = query_port,
+    .query_gid = query_gid,
     .alloc_pd = alloc_pd,
     .dealloc_pd = dealloc_pd,
     .get_async_event = get_async_event,
@@ -156,6 +183,7 @@ void fake_verbs_open(int count)
 
         snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
         snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:0a4d:%02x01\n", i);
+        put(i, "node_type", "1: CA\n");
         put(i, "ports/1/state", "4: ACTIVE\n");
         put(i, "ports/1/link_layer", "Ethernet\n");
         put(i, "ports/1/gids/0", gid);

@@ -17,12 +17,16 @@
 struct fake_verbs {
     int fail_registrations; /* so many reg_mr fail after the next `allowed` */
     int allowed;
+    unsigned closed;         /* devices (bits) that cannot be opened, */
+    unsigned down, moved;    /* whose port is not active, has another address */
     bool fail_queues;        /* create_qp fails */
+    bool fail_connects;      /* no queue is made ready to receive */
     bool no_inline;          /* create_qp refuses inline data */
     enum ibv_wc_status fate; /* IBV_WC_SUCCESS, or what becomes of all writes from now on */
     int events;              /* that are waiting to be read, all of this kind: */
     enum ibv_event_type event;
     int moves_when_polled; /* words that arrive whenever completions are looked at */
+    int prepared;          /* for forks, before any device is opened */
     int living;            /* contexts, domains, queues, memory */
     int registered;        /* memory only */
     bool no_dmabuf;        /* its driver knows nothing of it */

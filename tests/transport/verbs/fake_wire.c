@@ -340,6 +340,8 @@ static int modify_qp(struct ibv_qp *queue, struct ibv_qp_attr *attributes, int m
     struct fake_qp *qp = (struct fake_qp *)(void *)queue;
 
     if (mask & IBV_QP_STATE) {
+        if (fake.fail_connects && attributes->qp_state == IBV_QPS_RTR)
+            return ENETUNREACH;
         if (attributes->qp_state != qp->state + 1 && attributes->qp_state != IBV_QPS_ERR)
             return EINVAL;
         for (int i = 0; i < write_count && attributes->qp_state == IBV_QPS_ERR; i++)

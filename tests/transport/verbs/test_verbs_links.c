@@ -3,11 +3,11 @@
  * test_verbs_links.c - the RDMA transport over an adapter that takes every freedom: writes arrive
  * in any order and in pieces, notes late; adapters fail; memory cannot be registered.
  */
+#include "base/clock.h"
 #include "tests/transport/verbs/fake_verbs.h"
 #include "tests/transport/verbs/verbs_nodes.h"
 #include "transport/memory/heap.h"
 #include "transport/verbs/cell.h"
-#include "transport/verbs/queue.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -215,29 +215,6 @@ Test(verbs_links, who_only_waits_probes_and_finds_out_as_well)
     cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
 }
 
-/* Looked at every 10 ms of a clock of our own, for so many seconds; false: it is given up. */
-static bool attend_for(struct verbs_queue *queue, double *now, double seconds)
-{
-    for (int looks = (int)(100 * seconds); looks; looks--)
-        verbs_queue_attend(queue, *now += 0.01, 1);
-    return !queue->mute;
-}
-
-Test(verbs_patience, only_silence_that_is_longer_than_the_patience_counts)
-{
-    struct verbs_queue queue = {.posted = 1, .signalled = 1};
-    double now = 1000;
-
-    verbs_queue_attend(&queue, now, 1);
-    cr_expect(attend_for(&queue, &now, 0.8), "it may take a second");
-    queue.completed = 1;
-    queue.posted = queue.signalled = 2;
-    cr_expect(attend_for(&queue, &now, 0.8), "it was only slow");
-    now += 3600;
-    cr_expect(attend_for(&queue, &now, 0.1), "a process that was stopped has not looked");
-    cr_expect_not(attend_for(&queue, &now, 0.2));
-}
-
 Test(verbs_patience, an_adapter_that_never_completes_is_given_up, .fini = end)
 {
     setenv("RONDO_TCP_TIMEOUT", "1", 1);
@@ -268,6 +245,9 @@ Test(verbs_links, an_adapter_that_died_is_an_error)
     fake.events = 1;
     fake.event = IBV_EVENT_DEVICE_FATAL;
     cr_expect(watch(0, 1) == RONDO_ERROR_SYSTEM);
+    cr_expect_eq(nodes[0].network->culprit, 0, "it is rank 0's own");
+    cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1: fake0 port 1 cannot be used"),
+                       "%s", fail_sentence());
 }
 
 Test(verbs_links, each_registration_may_fail_and_nothing_is_lost)
@@ -293,6 +273,16 @@ Test(verbs_links, an_adapter_without_queues_is_a_sentence)
     cr_assert(node_send(0, 1, 0));
     cr_expect(nodes_progress() == RONDO_ERROR_SYSTEM);
     cr_expect_not_null(strstr(fail_sentence(), "queue pair"), "%s", fail_sentence());
+}
+
+Test(verbs_links, a_queue_that_finds_no_way_is_a_sentence_with_the_ranks)
+{
+    fake.fail_connects = true;
+    cr_assert(node_send(0, 1, 0) && nodes_progress() == RONDO_OK);
+    cr_expect(nodes_deliver() == RONDO_ERROR_SYSTEM);
+    cr_expect_not_null(strstr(fail_sentence(), "Rank 1 to rank 0: fake0 port 1 cannot be made"),
+                       "%s", fail_sentence());
+    cr_expect_eq(nodes[1].network->culprit, 1);
 }
 
 Test(verbs_links, a_note_that_makes_no_sense_is_refused)
@@ -365,6 +355,39 @@ Test(verbs_links, what_was_pushed_arrives_though_its_writer_closes)
     cr_assert(nodes_progress() == RONDO_OK, "%s", fail_sentence());
     for (int i = 0; i < 3; i++)
         cr_expect_eq(node_receive(1, 0, 0), 1);
+}
+
+/* An adapter whose packet got lost sends it again after 0.3 to 1.1 s. */
+Test(verbs_patience, closing_outlasts_an_adapter_that_sends_again, .fini = end)
+{
+    setenv("RONDO_TCP_TIMEOUT", "60", 1);
+    open_with(1);
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    cr_assert(node_send(0, 1, 0));
+    nodes[0].held = clock_seconds() + 2.5;
+    nodes[0].network->ops->close(nodes[0].network);
+    nodes[0].network = NULL;
+    cr_assert(nodes_progress() == RONDO_OK, "%s", fail_sentence());
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    unsetenv("RONDO_TCP_TIMEOUT");
+}
+
+Test(verbs_patience, closing_gives_up_an_adapter_that_never_completes, .fini = end)
+{
+    double began = clock_seconds();
+
+    setenv("RONDO_TCP_TIMEOUT", "1", 1);
+    open_with(1);
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_assert(node_send(0, 1, 0));
+    nodes[0].network->ops->close(nodes[0].network);
+    nodes[0].network = NULL;
+    cr_expect_gt(nodes[0].naps, 0);
+    cr_expect_lt(clock_seconds() - began, PATIENCE_CLOSE);
+    unsetenv("RONDO_TCP_TIMEOUT");
 }
 
 Test(verbs_links, who_closes_does_not_wait_for_a_peer_that_has_closed)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_verbs_parts.c - parts of the RDMA transport: intervals, registrations, cells, rails. */
+/* test_verbs_parts.c - parts of the RDMA transport: intervals, registrations, cells, queues. */
 #include "base/fail.h"
 #include "tests/transport/verbs/fake_verbs.h"
 #include "transport/verbs/cell.h"
-#include "transport/verbs/device.h"
+#include "transport/verbs/queue.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -269,88 +269,27 @@ Test(cells, a_length_beyond_the_cell_is_no_cell)
     cr_expect(!verbs_cell_read(&cell, 1, &seen));
 }
 
-/* ---- Rails ----------------------------------------------------------------------------------- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
-static struct rdma_gid gids[3] = {
-    {{[10] = 0xff, [11] = 0xff, [12] = 10, 1, 0, 1}, 0, RDMA_GID_ROCE_V2},
-    {{[10] = 0xff, [11] = 0xff, [12] = 10, 2, 0, 1}, 0, RDMA_GID_ROCE_V2},
-    {{[10] = 0xff, [11] = 0xff, [12] = 192, 168, 0, 1}, 0, RDMA_GID_ROCE_V2}};
-static const struct rdma_port ports[] = {
-    {"mlx5_0", "eth0", 1, true, true, false, 100, 0, 1, &gids[0]},
-    {"mlx5_0", "eth1", 2, true, true, false, 100, 0, 1, &gids[1]},
-    {"mlx5_1", "eth2", 1, true, true, false, 25, 1, 1, &gids[2]},
-    {"mlx5_2", "eth3", 1, false, true, false, 25, 1, 0, NULL},
-};
-
-static int choose(const char *names, const char *range, const struct rdma_port **chosen)
+/* Looked at every 10 ms of a clock of our own, for so many seconds; false: it is given up. */
+static bool attend_for(struct verbs_queue *queue, double *now, double seconds)
 {
-    struct rdma_range wanted;
-    int count = 0;
-
-    cr_assert(rdma_range_read(range, &wanted) == RONDO_OK);
-    return verbs_rails_choose(ports, 4, names, &wanted, chosen, &count) ? -1 : count;
+    for (int looks = (int)(100 * seconds); looks; looks--)
+        verbs_queue_attend(queue, *now += 0.01, 1);
+    return !queue->mute;
 }
 
-Test(rails, all_active_ports_are_rails)
+Test(queues, only_silence_that_is_longer_than_the_patience_counts)
 {
-    const struct rdma_port *chosen[VERBS_RAILS];
+    struct verbs_queue queue = {.posted = 1, .signalled = 1};
+    double now = 1000;
 
-    cr_assert_eq(choose("", "", chosen), 3);
-    cr_expect(chosen[0] == &ports[0] && chosen[1] == &ports[1] && chosen[2] == &ports[2]);
-}
-
-Test(rails, a_range_leaves_ports_of_other_networks_out)
-{
-    const struct rdma_port *chosen[VERBS_RAILS];
-
-    cr_assert_eq(choose("", "192.168.0.0/16", chosen), 1);
-    cr_expect_eq(chosen[0], &ports[2]);
-    cr_assert_eq(choose("", "10.0.0.0/8", chosen), 2);
-}
-
-Test(rails, names_choose_ports_and_their_order)
-{
-    const struct rdma_port *chosen[VERBS_RAILS];
-
-    cr_assert_eq(choose("mlx5_1,mlx5_0:2", "", chosen), 2);
-    cr_expect(chosen[0] == &ports[2] && chosen[1] == &ports[1]);
-    cr_assert_eq(choose("mlx5_0", "", chosen), 2, "both ports of it");
-}
-
-Test(rails, what_cannot_be_used_is_named)
-{
-    const struct rdma_port *chosen[VERBS_RAILS];
-    struct rdma_range all = {.bits = 0};
-    int count = 0;
-
-    cr_expect_eq(choose("mlx5_1,mlx5_2", "", chosen), -1);
-    cr_expect_not_null(strstr(fail_sentence(), "'mlx5_2'"), "%s", fail_sentence());
-    cr_expect_eq(choose("mlx5", "", chosen), -1, "the beginning of a name is no name");
-    cr_expect_eq(choose("", "172.16.0.0/12", chosen), -1);
-    cr_expect(verbs_rails_choose(NULL, 0, "", &all, chosen, &count) == RONDO_ERROR_UNSUPPORTED);
-    cr_expect_not_null(strstr(fail_sentence(), "no RDMA device"), "%s", fail_sentence());
-}
-
-Test(rails, an_event_of_the_port_is_remembered_and_a_fatal_one_ends_its_use)
-{
-    char text[256];
-
-    fake_verbs_open(1);
-    cr_assert(verbs_rails_open(&rails) == RONDO_OK);
-    fake.events = 1;
-    fake.event = IBV_EVENT_PORT_ERR;
-    cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK, "cables come back");
-    verbs_device_describe(rails.device[0], text, sizeof(text));
-    cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error");
-    fake.events = 1;
-    fake.event = IBV_EVENT_PORT_ACTIVE;
-    cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
-    verbs_device_describe(rails.device[0], text, sizeof(text));
-    cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1)");
-    fake.events = 1;
-    fake.event = IBV_EVENT_DEVICE_FATAL;
-    cr_expect(verbs_device_check(rails.device[0]) == RONDO_ERROR_SYSTEM);
-    cr_expect_not_null(strstr(fail_sentence(), "local catastrophic error"), "%s", fail_sentence());
-    verbs_rails_close();
-    fake_verbs_close();
+    verbs_queue_attend(&queue, now, 1);
+    cr_expect(attend_for(&queue, &now, 0.8), "it may take a second");
+    queue.completed = 1;
+    queue.posted = queue.signalled = 2;
+    cr_expect(attend_for(&queue, &now, 0.8), "it was only slow");
+    now += 3600;
+    cr_expect(attend_for(&queue, &now, 0.1), "a process that was stopped has not looked");
+    cr_expect_not(attend_for(&queue, &now, 0.2));
 }

@@ -156,6 +156,47 @@ Test(verbs_zcopy, memory_is_not_read_after_a_call_has_failed)
     cr_expect_eq(come(2), 0);
 }
 
+static rondo_result watch(void)
+{
+    return nodes[0].network->ops->watch(nodes[0].network, 1);
+}
+
+/* Rank 0 leaves a call that rank 2 made fail. */
+static void leave_call(void)
+{
+    const struct network_failure failure = {
+        .result = RONDO_ERROR_PEER, .culprit = 2, .sentence = "rank 2 is gone"};
+
+    nodes[0].network->ops->tell(nodes[0].network, &failure);
+    nodes[0].network->ops->let_go(nodes[0].network);
+    fake_verbs_settle();
+}
+
+Test(verbs_zcopy, a_peer_to_which_a_failed_call_was_sending_lives)
+{
+    send_zcopy(1, zcopy);
+    join();
+    send_zcopy(2, zcopy + BYTES);
+    cr_expect(watch() == RONDO_OK, "%s", fail_sentence());
+    leave_call();
+    cr_expect(watch() == RONDO_OK, "%s", fail_sentence());
+    nodes[0].fate = RONDO_ERROR_PEER;
+    cr_expect(watch() == RONDO_ERROR_PEER, "its process ends later");
+    nodes[0].fate = RONDO_OK;
+}
+
+Test(verbs_zcopy, a_peer_whose_connection_failed_the_call_stays_lost)
+{
+    send_zcopy(1, zcopy);
+    join();
+    fake.fate = IBV_WC_RETRY_EXC_ERR;
+    send_zcopy(2, zcopy + BYTES);
+    fake_verbs_settle();
+    cr_expect(watch() == RONDO_ERROR_PEER);
+    leave_call();
+    cr_expect(watch() == RONDO_ERROR_PEER);
+}
+
 Test(verbs_zcopy, a_call_that_failed_before_the_ranks_were_connected_reads_nothing)
 {
     send_zcopy(1, zcopy);

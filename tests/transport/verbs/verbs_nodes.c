@@ -4,6 +4,7 @@
 
 #include "tests/transport/verbs/fake_verbs.h"
 
+#include "base/clock.h"
 #include "transport/memory/heap.h"
 
 #include <string.h>
@@ -36,7 +37,11 @@ static rondo_result watch(struct network *control, int peer)
 
 static rondo_result nothing_moves(struct network *control, bool *ret_moved)
 {
-    ((struct node *)(void *)control)->naps++;
+    struct node *node = (struct node *)(void *)control;
+
+    node->naps++;
+    if (node->held && clock_seconds() > node->held)
+        fake.moves_when_polled = 1000;
     *ret_moved = false;
     return RONDO_OK;
 }

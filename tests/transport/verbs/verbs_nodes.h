@@ -27,6 +27,7 @@ struct node {
     rondo_result fate; /* what the control network says of any peer */
     char *zcopy;       /* of NODE_SLOT_BYTES, for messages on whatever link */
     int naps;          /* looks at the control network */
+    double held; /* the adapter moves nothing before that time, if such looks are what lasts */
 };
 
 extern struct node nodes[NODES];
