@@ -32,6 +32,7 @@
 #include "comm/recovery/recovery.h"
 #include "comm/registration.h"
 #include "comm/rendezvous/host.h"
+#include "topology/topology.h"
 #include "transport/memory/process.h"
 #include "transport/memory/shm.h"
 
@@ -148,6 +149,7 @@ static rondo_result fill_endpoint(rondo_comm *comm)
 {
     const struct comm_settings *settings = &comm->settings;
     struct endpoint *endpoint = &comm->endpoints[comm->rank];
+    const struct topology_quota quota = topology_own_quota();
 
     endpoint->magic = ENDPOINT_MAGIC;
     endpoint->version = ENDPOINT_VERSION;
@@ -158,7 +160,8 @@ static rondo_result fill_endpoint(rondo_comm *comm)
     endpoint->security = settings->security;
     endpoint->rank = comm->rank;
     endpoint->size = comm->size;
-    endpoint->quota = host_quota();
+    endpoint->quota = quota.cpus;
+    endpoint->quota_group = quota.group;
     host_cpus(endpoint->cpus);
     comm_find_place(endpoint);
     endpoint->machine = host_machine();

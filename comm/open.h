@@ -21,7 +21,7 @@ void comm_settings_compare(const char one[ENDPOINT_SETTINGS], const char other[E
                            char ret_one[ENDPOINT_SETTINGS], char ret_other[ENDPOINT_SETTINGS]);
 
 /* The endpoint of a rank begins with these; an empty one means that the rank could not prepare. */
-enum { ENDPOINT_MAGIC = 0x526f6e64, ENDPOINT_VERSION = 11 };
+enum { ENDPOINT_MAGIC = 0x526f6e64, ENDPOINT_VERSION = 12 };
 
 /* ---- open.c: making one ---------------------------------------------------------------------- */
 

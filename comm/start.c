@@ -34,8 +34,11 @@ static rondo_result meet(const struct membership *membership, double timeout,
                                         .serve = membership->serve,
                                         .timeout = timeout,
                                         .watch = membership->watch};
+    rondo_result result = bootstrap_take_part(&part, own, sizeof(*own), ret_endpoints);
 
-    return bootstrap_take_part(&part, own, sizeof(*own), ret_endpoints);
+    if (!result && membership->ret_met)
+        *membership->ret_met = true;
+    return result;
 }
 
 /*
@@ -149,22 +152,27 @@ rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
     CANCEL_LATER();
     struct launch launch;
     rondo_result result;
+    bool met = false;
 
     if (!ret_comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open: no place for the communicator.");
     result = launch_read(&launch);
-    if (!result)
-        result = launch_claim(&launch);
     if (result)
         return result;
-    result = start_job(&(struct membership){.place = launch.size > 1 ? &launch.place : NULL,
-                                            .rank = launch.rank,
-                                            .size = launch.size,
-                                            .serve = !launch.served,
-                                            .watch = launch.watch.context ? &launch.watch : NULL},
-                       config, "rondo_comm_open", ret_comm);
+    result = launch_claim(&launch);
+    if (!result)
+        result =
+            start_job(&(struct membership){.place = launch.size > 1 ? &launch.place : NULL,
+                                           .rank = launch.rank,
+                                           .size = launch.size,
+                                           .serve = !launch.served,
+                                           .watch = launch.watch.context ? &launch.watch : NULL,
+                                           .ret_met = &met},
+                      config, "rondo_comm_open", ret_comm);
     if (!result)
         launch_met(&launch);
+    if (!met)
+        launch_missed(&launch);
     return result;
 }
 

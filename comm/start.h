@@ -13,6 +13,7 @@ struct membership {
     int rank, size;
     bool serve;
     const struct bootstrap_watch *watch; /* NULL: none */
+    bool *ret_met;                       /* true: this rank has met the others; NULL: of no use */
 };
 rondo_result start_member(const struct membership *membership, const rondo_config *config,
                           rondo_comm **ret_comm);

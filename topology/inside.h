@@ -36,8 +36,8 @@ void topology_add_virtual_nics(hwloc_topology_t hwloc, const char *folder);
 /* A GPU that hwloc does not see; the table stays in order. */
 rondo_result topology_add_gpu(struct topology *topology, const char *pci, const char *name);
 
-/* quota.c: `self` is /proc/self/cgroup, `mount` /sys/fs/cgroup. CPUs rounded up, 0: no quota. */
-int topology_read_quota(const char *self, const char *mount);
+/* quota.c: `self` is /proc/self/cgroup, `mount` /sys/fs/cgroup. */
+struct topology_quota topology_read_quota(const char *self, const char *mount);
 
 /*
  * place.c: logical index of the package, NUMA node, last cache of an object; -1 where the machine

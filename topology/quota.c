@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool read_line(const char *folder, const char *name, char *line, int size)
 {
@@ -58,26 +59,36 @@ static int quota_of_folder(const char *folder)
     return 0;
 }
 
-static int smaller(int a, int b)
+/* The second one where they are the same: it is that of a group further up. */
+static struct topology_quota smaller(struct topology_quota a, struct topology_quota b)
 {
-    if (!a || !b)
-        return a + b;
-    return a < b ? a : b;
+    return a.cpus && (!b.cpus || a.cpus < b.cpus) ? a : b;
 }
 
-static int quota_upwards(const char *mount, const char *controller, const char *group)
+static struct topology_quota look_at(const char *folder)
+{
+    struct topology_quota quota = {.cpus = quota_of_folder(folder)};
+    struct stat status;
+
+    if (quota.cpus && !stat(folder, &status))
+        quota.group = status.st_ino;
+    return quota;
+}
+
+static struct topology_quota quota_upwards(const char *mount, const char *controller,
+                                           const char *group)
 {
     char path[PATH_MAX];
     size_t root;
-    int quota = 0;
+    struct topology_quota quota = {0};
 
     if (snprintf(path, sizeof(path), "%s%s%s", mount, controller, group) >= (int)sizeof(path))
-        return 0;
+        return quota;
     root = strlen(mount) + strlen(controller);
     for (;;) {
         char *slash;
 
-        quota = smaller(quota, quota_of_folder(path));
+        quota = smaller(quota, look_at(path));
         slash = strrchr(path, '/');
         if (strlen(path) <= root || !slash || (size_t)(slash - path) < root)
             return quota;
@@ -98,14 +109,14 @@ static bool is_cpu_controller(const char *names)
     return false;
 }
 
-int topology_read_quota(const char *self, const char *mount)
+struct topology_quota topology_read_quota(const char *self, const char *mount)
 {
     FILE *file = descriptor_stream(self, "r");
     char line[PATH_MAX];
-    int quota = 0;
+    struct topology_quota quota = {0};
 
     if (!file)
-        return 0;
+        return quota;
     while (fgets(line, sizeof(line), file)) {
         char *names = strchr(line, ':'); /* "number:controllers:path" */
         char *group = names ? strchr(names + 1, ':') : NULL;
@@ -126,4 +137,9 @@ int topology_read_quota(const char *self, const char *mount)
     }
     fclose(file);
     return quota;
+}
+
+struct topology_quota topology_own_quota(void)
+{
+    return topology_read_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 }

@@ -116,7 +116,7 @@ static rondo_result open_machine(const char *xml, bool devices, struct topology 
     if (!result)
         result = find_cores(topology);
     if (!result && !topology->recorded)
-        topology->cpu_limit = topology_read_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+        topology->cpu_limit = topology_own_quota().cpus;
     if (!result && devices)
         result = topology_find_devices(topology);
     if (result) {

@@ -47,6 +47,13 @@ int topology_cores(const struct topology *topology);
  */
 int topology_machine_cores(const struct topology *topology);
 int topology_threads(const struct topology *topology); /* hardware threads that it may use */
+/* The least that the cgroup of a process, or one above it, grants. */
+struct topology_quota {
+    int cpus;       /* rounded up; 0: no quota */
+    uint64_t group; /* the same for all processes that share it, and for no others of the machine */
+};
+/* That of this process, without a machine. */
+struct topology_quota topology_own_quota(void);
 /* CPUs granted by the cgroup's quota, rounded up; 0: no quota. */
 int topology_cpu_limit(const struct topology *topology);
 bool topology_is_recorded(const struct topology *topology);

@@ -24,6 +24,7 @@ struct run_tag {
     int rank;
     char *line;
     size_t filled;
+    bool waits; /* a whole line is there, and `to` takes none now */
 };
 
 enum { RUN_RANKS_MAX = 4096 };
@@ -103,10 +104,11 @@ int run_elastic_join(long pid);
 
 /* Makes the pipe; the rank's end goes to *ret_rank_end. */
 bool run_tag_init(struct run_tag *tag, int rank, int to, int *ret_rank_end);
-/* Take what is there, without waiting; whole lines go out. Closes at the end of the rank's
- * output. */
+/* When `from` has output, or `to` room for a line that waits: takes some, and whole lines go out.
+ * Waits for neither. Closes at the end of the rank's output. */
 void run_tag_move(struct run_tag *tag);
-void run_tag_done(struct run_tag *tag); /* what is there, and then the end */
+/* Puts out what is there, and closes. Waits until it is out. */
+void run_tag_done(struct run_tag *tag);
 
 /*
  * An order is a head, which has the bytes of the rest, and strings: ranks here, the first one,

@@ -248,10 +248,10 @@ static int run(struct run_job *job)
         run_watch(job, watched);
     }
     run_elastic_close(job);
-    finish(job);
     if (watched >= 0)
         close(watched);
-    sigprocmask(SIG_SETMASK, &job->signals_before, NULL);
+    sigprocmask(SIG_SETMASK, &job->signals_before, NULL); /* nobody may read what finish() writes */
+    finish(job);
     return job->status;
 }
 

@@ -63,52 +63,82 @@ static void put_line(struct run_tag *tag, char *line, size_t count)
     line[count] = after;
 }
 
-static void put_lines(struct run_tag *tag, bool all)
+static bool has_room(int to)
+{
+    struct pollfd room = {.fd = to, .events = POLLOUT};
+
+    return poll(&room, 1, 0) != 0;
+}
+
+/* Puts out whole lines; unless `patient` only while our output takes them, as whoever waits there
+ * takes no signals. A line longer than PIPE_BUF may wait all the same. */
+static void put_lines(struct run_tag *tag, bool patient)
 {
     char *line = tag->line + MARK, *end = line + tag->filled;
-    char *newline;
 
-    while ((newline = memchr(line, '\n', (size_t)(end - line)))) {
-        put_line(tag, line, (size_t)(newline - line));
-        line = newline + 1;
-    }
-    if (line < end && (all || end - line == LINE)) {
-        put_line(tag, line, (size_t)(end - line));
-        line = end;
+    tag->waits = false;
+    while (line < end) {
+        char *newline = memchr(line, '\n', (size_t)(end - line));
+        char *stop = newline ? newline : end;
+
+        if (!newline && end - line < LINE)
+            break;
+        tag->waits = !patient && !has_room(tag->to);
+        if (tag->waits)
+            break;
+        put_line(tag, line, (size_t)(stop - line));
+        line = stop + (newline != NULL);
     }
     tag->filled = (size_t)(end - line);
     memmove(tag->line + MARK, line, tag->filled);
 }
 
-void run_tag_move(struct run_tag *tag)
+/* The rank says no more: the rest is a line. */
+static void end_output(struct run_tag *tag)
 {
-    ssize_t done;
+    char *end = tag->line + MARK + tag->filled;
 
-    while (tag->from >= 0) {
-        done = read(tag->from, tag->line + MARK + tag->filled, LINE - tag->filled);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0 && errno == EAGAIN)
-            return;
-        if (done > 0)
-            tag->filled += (size_t)done;
-        put_lines(tag, done <= 0);
-        if (done <= 0) {
-            close(tag->from);
-            tag->from = -1;
-        }
-    }
+    if (tag->filled && tag->filled < LINE && end[-1] != '\n')
+        tag->line[MARK + tag->filled++] = '\n';
+    if (tag->from >= 0)
+        close(tag->from);
+    tag->from = -1;
 }
 
+/* Reads once, where no line waits for our output. The bytes read. */
+static size_t take_some(struct run_tag *tag)
+{
+    ssize_t done = read(tag->from, tag->line + MARK + tag->filled, LINE - tag->filled);
+
+    if (done > 0)
+        tag->filled += (size_t)done;
+    else if (done == 0 || (errno != EINTR && errno != EAGAIN))
+        end_output(tag);
+    return done > 0 ? (size_t)done : 0;
+}
+
+void run_tag_move(struct run_tag *tag)
+{
+    if (!tag->waits)
+        take_some(tag);
+    put_lines(tag, false);
+}
+
+/* Reads no more than fills the pipe, as a process that the rank has left may write for ever. */
 void run_tag_done(struct run_tag *tag)
 {
+    long left = fcntl(tag->from, F_GETPIPE_SZ); /* -1 where it is closed */
+    size_t done;
+
     if (!tag->line)
         return;
-    run_tag_move(tag);
+    do {
+        put_lines(tag, true);
+        done = left > 0 ? take_some(tag) : 0;
+        left -= (long)done;
+    } while (done > 0);
+    end_output(tag);
     put_lines(tag, true);
-    if (tag->from >= 0) /* something that the rank has left behind still holds the other end */
-        close(tag->from);
     free(tag->line);
     tag->line = NULL;
-    tag->from = -1;
 }

@@ -227,6 +227,12 @@ static int milliseconds_left(const struct watch *watch)
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
+static struct pollfd await_tag(const struct run_tag *tag)
+{
+    return tag->waits ? (struct pollfd){.fd = tag->to, .events = POLLOUT}
+                      : (struct pollfd){.fd = tag->from, .events = POLLIN};
+}
+
 static nfds_t prepare(struct watch *watch)
 {
     struct run_job *job = watch->job;
@@ -236,8 +242,8 @@ static nfds_t prepare(struct watch *watch)
     watch->polls[1] = (struct pollfd){.fd = job->control, .events = POLLIN}; /* -1 is left out */
     watch->polls[2] = (struct pollfd){.fd = job->elastic.listener, .events = POLLIN};
     for (int rank = 0; job->tag && !job->hosts && rank < job->size; rank++) {
-        watch->polls[count++] = (struct pollfd){.fd = job->ranks[rank].out.from, .events = POLLIN};
-        watch->polls[count++] = (struct pollfd){.fd = job->ranks[rank].err.from, .events = POLLIN};
+        watch->polls[count++] = await_tag(&job->ranks[rank].out);
+        watch->polls[count++] = await_tag(&job->ranks[rank].err);
     }
     return count;
 }

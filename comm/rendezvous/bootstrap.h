@@ -51,6 +51,7 @@ struct launch {
     int rank, size, local_rank, local_size; /* local ones -1 if unknown */
     struct bootstrap_place place;           /* meeting point; unused when size is 1 */
     bool served;                            /* by a thread, so rank 0 need not */
+    unsigned open; /* how many opens of this process have met, or were meeting, before */
     /* One word for the job, the same at each open; "": each open has a place of its own. */
     char job[33];
     bool unnamed;                 /* other jobs may have the same word */
@@ -65,6 +66,9 @@ rondo_result launch_read(struct launch *ret_launch);
 rondo_result launch_claim(struct launch *launch);
 /* The ranks have met: who claims the rank from now on is too late to do any harm. */
 void launch_met(const struct launch *launch);
+/* They have not: the next open of this process goes to the same place, unless one is going to the
+ * place after it. */
+void launch_missed(const struct launch *launch);
 
 /* Unique ids: a place on this host with a fresh secret, and a thread of this process that
  * serves it once. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* host.c - boot id, namespaces of process numbers and users, and user make a node; affinity and
- * quota make its cores. */
+/* host.c - boot id, namespaces of process numbers and users, and user make a node; affinity makes
+ * its cores. */
 #include "comm/rendezvous/host.h"
 
 #include "base/caller/descriptor.h"
@@ -95,28 +95,12 @@ rondo_result host_identity(int apart, unsigned char ret_identity[16])
 
 void host_cpus(uint64_t ret_cpus[16])
 {
-    cpu_set_t set;
+    cpu_set_t sets[8]; /* of 8192 CPUs, the most for which Linux is built */
 
     memset(ret_cpus, 0, 16 * sizeof(*ret_cpus));
-    if (sched_getaffinity(0, sizeof(set), &set)) {
-        ret_cpus[0] = 1;
+    if (sched_getaffinity(0, sizeof(sets), sets))
         return;
-    }
     for (int cpu = 0; cpu < 16 * 64 && cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &set))
+        if (CPU_ISSET(cpu, sets))
             ret_cpus[cpu / 64] |= (uint64_t)1 << cpu % 64;
-}
-
-int host_quota(void)
-{
-    FILE *file = descriptor_stream("/sys/fs/cgroup/cpu.max", "r");
-    long quota, period;
-    int cores = 0;
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0)
-        cores = (int)((quota + period - 1) / period);
-    fclose(file);
-    return cores;
 }

@@ -18,9 +18,7 @@ rondo_result host_identity(int apart, unsigned char ret_identity[16]);
 bool host_may_be_hidden(void);
 /* Equal for processes on the same kernel: they share its cores, whatever else separates them. */
 uint64_t host_machine(void);
-/* The processors that the calling thread may run on, as bits. */
+/* The processors that the calling thread may run on, as bits; none: it has only higher ones. */
 void host_cpus(uint64_t ret_cpus[16]);
-/* Cores' worth of processor time that the control group allows, rounded up; 0: no limit. */
-int host_quota(void);
 
 #endif

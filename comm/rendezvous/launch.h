@@ -41,7 +41,7 @@ bool launch_secret_is_strong(const char *secret);
 /* If not: a key that takes a guess as long to make as it takes us. Remembered. */
 rondo_result launch_secret_stretch(const char *secret, unsigned char ret_key[BOOTSTRAP_SECRET]);
 
-/* Fills place, served, job and unnamed. */
+/* Fills place, served, open, job and unnamed. */
 rondo_result launch_place(struct launch *launch, const struct launch_job *job);
 
 #endif

@@ -9,7 +9,8 @@
  *
  * On one host the operating system tells us the user at the other end, so the hash needs no
  * secret. A process may open several communicators one after the other: a counter keeps their
- * sockets apart.
+ * sockets apart. An open whose ranks have not met is not counted, as a rank may try more often than
+ * another.
  */
 #include "comm/rendezvous/launch.h"
 
@@ -28,8 +29,7 @@
 
 enum { SECRET_GOOD = 16 }; /* characters; shorter ones can be found although they are stretched */
 
-/* The number of opens for which this process has asked for a place; only the number matters:
- * relaxed. */
+/* The opens of this process that have met or are meeting; only the number matters: relaxed. */
 static atomic_uint opens;
 
 static void derive(const char *label, const char *const *texts, size_t bytes,
@@ -99,7 +99,6 @@ static rondo_result place_tcp(const struct launch *launch, struct bootstrap_plac
 static rondo_result place_given(struct launch *launch, struct bootstrap_place *place)
 {
     const char *address = setting_read_word(SETTING_ADDRESS);
-    unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
     char number[16] = "";
     rondo_result result = socket_address_check(address);
 
@@ -107,8 +106,8 @@ static rondo_result place_given(struct launch *launch, struct bootstrap_place *p
         return result;
     /* `rondo run` makes up a new name for each job; by hand one has to. */
     set_job(launch, address, "", strncmp(address, "unix:rondo-run-", 15) != 0);
-    if (socket_address_is_unix(address) && open)
-        snprintf(number, sizeof(number), ".%u", open);
+    if (socket_address_is_unix(address) && launch->open)
+        snprintf(number, sizeof(number), ".%u", launch->open);
     if (snprintf(place->address, sizeof(place->address), "%s%s", address, number) >=
         (int)sizeof(place->address))
         return rondo_fail(RONDO_ERROR_INVALID, "RONDO_ADDRESS has more than %d characters",
@@ -122,7 +121,6 @@ static rondo_result place_given(struct launch *launch, struct bootstrap_place *p
 static rondo_result place_local(struct launch *launch, const struct launch_job *job,
                                 struct bootstrap_place *place)
 {
-    unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
     char user[32], name[33];
     const char *texts[] = {user, launch->launcher, job->identity, NULL};
     unsigned char hash[16];
@@ -134,7 +132,7 @@ static rondo_result place_local(struct launch *launch, const struct launch_job *
                           launch->rank, launch->launcher);
     set_job(launch, launch->launcher, job->identity,
             !strcmp(launch->launcher, "torchrun") && !launch_variable("TORCHELASTIC_RUN_ID"));
-    snprintf(user, sizeof(user), "%u %u", (unsigned)geteuid(), open);
+    snprintf(user, sizeof(user), "%u %u", (unsigned)geteuid(), launch->open);
     derive("rondo place", texts, sizeof(hash), hash);
     sodium_bin2hex(name, sizeof(name), hash, sizeof(hash));
     snprintf(place->address, sizeof(place->address), "unix:rondo-%s", name);
@@ -168,12 +166,13 @@ static rondo_result place_master(struct launch *launch, struct bootstrap_place *
 /* A place that cannot be opened is told as well, as nothing, so that nobody waits for it. */
 static rondo_result place_shared(struct launch *launch)
 {
-    unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
+    static atomic_uint shares; /* daemons keep what a name meant, also after an open that failed */
+    unsigned share = atomic_fetch_add_explicit(&shares, 1, memory_order_relaxed);
     rondo_result opened = RONDO_OK, result;
     char key[32], why[FAIL_SENTENCE_MAX] = "";
     rondo_unique_id id;
 
-    snprintf(key, sizeof(key), "rondo.place.%u", open);
+    snprintf(key, sizeof(key), "rondo.place.%u", share);
     if (launch->rank == 0)
         opened = bootstrap_id_create_for_hosts(&id);
     if (opened)
@@ -189,13 +188,11 @@ static rondo_result place_shared(struct launch *launch)
     return result;
 }
 
-rondo_result launch_place(struct launch *launch, const struct launch_job *job)
+static rondo_result find_place(struct launch *launch, const struct launch_job *job)
 {
     const char *hint = "";
-    rondo_result result = wire_init();
+    rondo_result result;
 
-    if (result)
-        return result;
     if (setting_is_set(SETTING_ADDRESS))
         return place_given(launch, &launch->place);
     if (job->one_host)
@@ -214,4 +211,26 @@ rondo_result launch_place(struct launch *launch, const struct launch_job *job)
         "RONDO_ADDRESS to HOST:PORT of rank 0 and RONDO_SECRET to the same random text "
         "on all hosts%s",
         launch->size, launch->launcher, hint);
+}
+
+rondo_result launch_place(struct launch *launch, const struct launch_job *job)
+{
+    rondo_result result = wire_init();
+
+    if (result)
+        return result;
+    launch->open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
+    result = find_place(launch, job);
+    if (result)
+        launch_missed(launch);
+    return result;
+}
+
+void launch_missed(const struct launch *launch)
+{
+    unsigned last = launch->open + 1;
+
+    if (launch->size > 1)
+        atomic_compare_exchange_strong_explicit(&opens, &last, launch->open, memory_order_relaxed,
+                                                memory_order_relaxed);
 }

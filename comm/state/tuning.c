@@ -31,34 +31,54 @@ struct load {
     int ranks, cores;
 };
 
+static bool shares_quota(const struct endpoint *one, const struct endpoint *other)
+{
+    return one->machine == other->machine && one->quota_group == other->quota_group;
+}
+
+/* Cores that `load` would have if all its ranks were like those that share the quota of a rank. */
+static int limit_by_quota(const rondo_comm *comm, const struct endpoint *endpoint, struct load load)
+{
+    long ranks = 0, cores;
+
+    for (int rank = 0; rank < comm->size; rank++)
+        ranks += shares_quota(&comm->endpoints[rank], endpoint);
+    cores = ((long)endpoint->quota * load.ranks + ranks - 1) / ranks;
+    return cores < load.cores ? (int)cores : load.cores;
+}
+
 /*
  * Cores that the ranks of a machine have between them: they may be bound to one each. Every rank
- * counts the same, as the choice of algorithms depends on it: of different quotas the smallest
- * goes for all.
+ * counts the same, as the choice of algorithms depends on it: of different quotas that one goes for
+ * all which grants a rank the least.
  */
 static struct load count_load(const rondo_comm *comm, uint64_t machine)
 {
     struct load load = {0, 0};
     uint64_t cpus[16] = {0};
-    int quota = 0;
 
     for (int rank = 0; rank < comm->size; rank++) {
         const struct endpoint *endpoint = &comm->endpoints[rank];
+        uint64_t known = 0;
 
         if (endpoint->machine != machine)
             continue;
         load.ranks++;
-        for (int i = 0; i < 16; i++)
+        for (int i = 0; i < 16; i++) {
             cpus[i] |= endpoint->cpus[i];
-        if (endpoint->quota > 0 && (!quota || endpoint->quota < quota))
-            quota = endpoint->quota;
+            known |= endpoint->cpus[i];
+        }
+        load.cores += !known; /* one of its own, as far as anybody knows */
     }
     for (int i = 0; i < 16; i++)
         load.cores += __builtin_popcountll(cpus[i]);
-    if (quota > 0 && quota < load.cores)
-        load.cores = quota;
-    if (!load.cores)
-        load.cores = 1;
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct endpoint *endpoint = &comm->endpoints[rank];
+
+        if (endpoint->machine == machine && endpoint->quota > 0 &&
+            !(rank && shares_quota(endpoint, endpoint - 1)))
+            load.cores = limit_by_quota(comm, endpoint, load);
+    }
     return load;
 }
 

@@ -196,3 +196,60 @@ Test(open, alone_a_process_is_rank_0_of_1)
     cr_expect(value == 42);
     rondo_comm_close(comm);
 }
+
+/* ---- By the environment ---------------------------------------------------------------------- */
+
+/* A job of two ranks, in shared memory. */
+struct retrying {
+    char address[40];
+    atomic_bool failed; /* rank 1 was there alone, and has given up */
+    rondo_result results[2][2];
+    char sentences[2][WORLD_SENTENCE];
+};
+
+/* Opens two communicators, one after the other; rank 1 tries before rank 0 is there. */
+static void open_job(struct retrying *job, int rank)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    rondo_comm *comm = NULL;
+
+    alarm(SECONDS);
+    setenv("RONDO_RANK", rank ? "1" : "0", 1);
+    setenv("RONDO_SIZE", "2", 1);
+    setenv("RONDO_ADDRESS", job->address, 1);
+    config.timeout = 0.1;
+    if (rank && rondo_comm_open(&config, &comm) == RONDO_ERROR_TIMEOUT)
+        atomic_store_explicit(&job->failed, true, memory_order_release);
+    while (!atomic_load_explicit(&job->failed, memory_order_acquire))
+        usleep(200);
+    config.timeout = world_patience(5);
+    for (int i = 0; i < 2; i++) {
+        job->results[rank][i] = rondo_comm_open(&config, &comm);
+        world_say(job->sentences[rank], RONDO_OK, "%s", rondo_last_error(NULL));
+        if (!job->results[rank][i])
+            rondo_comm_close(comm);
+    }
+}
+
+Test(open, a_rank_that_came_too_early_meets_the_others_when_it_tries_again)
+{
+    struct retrying *job = world_share(sizeof(*job));
+    pid_t children[2];
+
+    snprintf(job->address, sizeof(job->address), "unix:test_open-%d", (int)getpid());
+    for (int rank = 0; rank < 2; rank++) {
+        children[rank] = fork();
+        if (!children[rank]) {
+            open_job(job, rank);
+            _exit(0);
+        }
+    }
+    for (int rank = 0; rank < 2; rank++) {
+        int status = 0;
+
+        waitpid(children[rank], &status, 0);
+        cr_expect(WIFEXITED(status), "rank %d ended by signal %d", rank, WTERMSIG(status));
+        for (int i = 0; i < 2; i++)
+            cr_expect(job->results[rank][i] == RONDO_OK, "rank %d: %s", rank, job->sentences[rank]);
+    }
+}

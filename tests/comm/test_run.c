@@ -85,6 +85,35 @@ Test(run, long_tagged_output_arrives_whole)
     check_says("150000");
 }
 
+/* A command that does not end is killed, as its rank is then. */
+#define ENDLESS "timeout -s KILL 60 " RUN " -n 1 --tag"
+
+Test(run, tagged_output_without_end_is_ended)
+{
+    int status;
+
+    said = command_output(ENDLESS " --timeout 0.3 yes 2>&1 > /dev/null; echo status $?", &status);
+    check_says("1 of 1 ranks still run after 0.3 s");
+    check_says("status 124");
+    said = command_output(ENDLESS " sh -c 'yes & exit 0' > /dev/null; echo status $?", &status);
+    check_says("status 0");
+}
+
+/* Whoever reads the output does so when the job has been ended. */
+Test(run, a_job_whose_output_nobody_reads_is_ended)
+{
+    int status;
+
+    said = command_output("file=$(mktemp); { " ENDLESS
+                          " --timeout 0.3 yes 2> $file; echo status $? >> $file; } | { "
+                          "for i in $(seq 1000); do grep -q 'still run' $file && break; "
+                          "sleep 0.05; done; echo round $i; cat > /dev/null; }; cat $file; "
+                          "rm $file",
+                          &status);
+    check_says("status 124");
+    cr_assert_null(strstr(said, "round 1000\n"), "%s", said);
+}
+
 Test(run, input_goes_to_rank_zero)
 {
     cr_assert_eq(run("-n 2 --bind none --tag cat < /proc/self/comm"), 0);

@@ -42,13 +42,28 @@ static void put(const char *name, const char *text)
     fclose(file);
 }
 
-static int quota(void)
+static struct topology_quota read_quota(void)
 {
     char self[128], mount[128];
 
     snprintf(self, sizeof(self), "%s/self", root);
     snprintf(mount, sizeof(mount), "%s/mount", root);
     return topology_read_quota(self, mount);
+}
+
+static int quota(void)
+{
+    return read_quota().cpus;
+}
+
+static uint64_t number_of(const char *name)
+{
+    struct stat status;
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    cr_assert_eq(stat(path, &status), 0);
+    return status.st_ino;
 }
 
 TestSuite(quota, .init = begin, .fini = end);
@@ -79,6 +94,9 @@ Test(quota, the_smallest_on_the_way_up_counts)
     put("mount/slice/cpu.max", "400000 100000\n");
     put("mount/cpu.max", "600000 100000\n");
     cr_expect_eq(quota(), 4);
+    cr_expect_eq(read_quota().group, number_of("mount/slice"));
+    put("mount/cpu.max", "400000 100000\n");
+    cr_expect_eq(read_quota().group, number_of("mount"), "more processes share this one");
 }
 
 Test(quota, of_a_container_that_does_not_see_its_own_path_is_found_at_the_mount_point)

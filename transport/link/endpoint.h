@@ -78,11 +78,12 @@ struct endpoint {
     uint32_t slots;
     uint32_t settings; /* hash of the settings below, uncut */
     int32_t rank, size;
-    uint64_t cpus[16]; /* that the rank may run on */
+    uint64_t cpus[16]; /* that the rank may run on; none: nobody knows */
     struct place_endpoint place;
-    int32_t quota;     /* cores' worth of time that its control group gets, 0: no limit */
-    uint32_t security; /* enum seal_mode */
-    uint64_t machine;  /* the kernel: ranks with the same one share its cores */
+    int32_t quota;        /* cores' worth of time that its control group gets, 0: no limit */
+    uint32_t security;    /* enum seal_mode */
+    uint64_t machine;     /* the kernel: ranks with the same one share its cores */
+    uint64_t quota_group; /* that control group: ranks with the same one share its quota */
     uint64_t parts[ENDPOINT_PARTS / sizeof(uint64_t)]; /* of networks, one behind the other */
     struct device_endpoint device;
     char settings_text[ENDPOINT_SETTINGS];
