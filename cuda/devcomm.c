@@ -120,20 +120,19 @@ static rondo_result alloc_host(struct cuda_devcomm *devcomm)
     return RONDO_OK;
 }
 
-/* Nothing is known yet. */
-static rondo_result alloc_known(struct cuda_devcomm *devcomm)
+/* Memory of the device that is all zeros: memory of the stock has what others left there. */
+static rondo_result alloc_cleared(const struct cuda_devcomm *devcomm, size_t bytes,
+                                  CUdeviceptr *ret_memory)
 {
-    size_t bytes = (size_t)devcomm->shape.size * devcomm->shape.regions_known *
-                   sizeof(struct cuda_known_region);
-    void *nothing = calloc(1, bytes ? bytes : 1);
-    rondo_result result = devcomm_alloc(devcomm, bytes, &devcomm->known);
+    void *zeros = calloc(1, bytes ? bytes : 1);
+    rondo_result result = devcomm_alloc(devcomm, bytes, ret_memory);
 
-    if (!nothing)
+    if (!zeros)
         result =
-            rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of regions.", bytes);
+            rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of links.", bytes);
     if (!result && bytes)
-        result = devcomm_upload(devcomm, devcomm->known, nothing, bytes);
-    free(nothing);
+        result = devcomm_upload(devcomm, *ret_memory, zeros, bytes);
+    free(zeros);
     return result;
 }
 
@@ -151,7 +150,8 @@ rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
                                struct cuda_devcomm **ret_devcomm)
 {
     struct cuda_devcomm *devcomm;
-    size_t links, each = shape->regions_each * sizeof(struct cuda_region);
+    size_t size = (size_t)shape->size, each = shape->regions_each * sizeof(struct cuda_region);
+    size_t known = shape->regions_known * sizeof(struct cuda_known_region);
     rondo_result result = check_shape(shape);
 
     if (result)
@@ -161,19 +161,19 @@ rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
         return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for links on a GPU.");
     devcomm->launcher = launcher;
     devcomm->shape = *shape;
-    links = links_of(devcomm);
     result = devcomm_alloc(devcomm, inbox_bytes(devcomm), &devcomm->inbox);
     if (!result)
         result = clear_inbox(devcomm);
     if (!result)
-        result = devcomm_alloc(devcomm, 2 * links * CUDA_PACKED_BYTES, &devcomm->packed);
+        result =
+            devcomm_alloc(devcomm, 2 * links_of(devcomm) * CUDA_PACKED_BYTES, &devcomm->packed);
     if (!result)
         result =
-            devcomm_alloc(devcomm, PLAN_PROGRAMS_MAX * sizeof(struct cuda_team), &devcomm->teams);
+            alloc_cleared(devcomm, PLAN_PROGRAMS_MAX * sizeof(struct cuda_team), &devcomm->teams);
     if (!result)
-        result = devcomm_alloc(devcomm, each * (size_t)shape->size, &devcomm->regions);
+        result = alloc_cleared(devcomm, size * each, &devcomm->regions);
     if (!result)
-        result = alloc_known(devcomm);
+        result = alloc_cleared(devcomm, size * known, &devcomm->known);
     if (!result)
         result = alloc_host(devcomm);
     if (result)

@@ -5,6 +5,7 @@
 #include "tests/cuda/rehearsal.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 #include <time.h>
 
 static const struct cuda_devcomm_shape plain = {
@@ -30,6 +31,42 @@ Test(cuda_execute_ends, teams_of_blocks_give_what_one_block_gives)
         complaint = rehearse(&troupe, &rehearsal);
     }
     troupe_close(&troupe);
+    cr_assert(!complaint, "%s", complaint);
+}
+
+/* Has memory for the teams of two ranks lie in the stock as a communicator may have left it. */
+static bool leave_memory(struct gpu *gpu)
+{
+    struct cuda_team teams[PLAN_PROGRAMS_MAX];
+    CUdeviceptr memory[2];
+    bool good = true;
+
+    memset(teams, 0xff, sizeof(teams));
+    for (int r = 0; r < 2 && good; r++)
+        good = !cuda_stock_take(&gpu->launcher->stock, &gpu->device, CUDA_HOLDING_DEVICE,
+                                sizeof(teams), &memory[r]) &&
+               gpu_upload(gpu, memory[r], teams, sizeof(teams));
+    for (int r = 0; r < 2 && good; r++)
+        cuda_stock_return(&gpu->launcher->stock, &gpu->device, memory[r]);
+    return good;
+}
+
+Test(cuda_execute_ends, teams_begin_in_memory_that_others_have_used)
+{
+    const struct rehearsal rehearsal = {.algorithm = algorithm_find("ring"),
+                                        .collective = RONDO_ALL_REDUCE,
+                                        .op = {.type = RONDO_FLOAT32, .function = KERNEL_SUM},
+                                        .count = 100003,
+                                        .blocks = 3};
+    struct gpu gpu;
+    struct troupe troupe;
+    const char *complaint;
+
+    cr_assert(gpu_open(&gpu) && leave_memory(&gpu), "%s", fail_sentence());
+    cr_assert(troupe_open(&troupe, 2, &plain), "%s", fail_sentence());
+    complaint = rehearse(&troupe, &rehearsal);
+    troupe_close(&troupe);
+    gpu_close(&gpu);
     cr_assert(!complaint, "%s", complaint);
 }
 
