@@ -51,9 +51,8 @@ static void *at(CUdeviceptr memory)
     return (void *)(uintptr_t)memory;
 }
 
-/* To the device from `from`, or from it to `to`: the other one is NULL. Waits for the copy only. */
-static rondo_result copy(const struct cuda_devcomm *devcomm, CUdeviceptr device, const void *from,
-                         void *to, size_t bytes)
+rondo_result devcomm_upload(const struct cuda_devcomm *devcomm, CUdeviceptr to, const void *from,
+                            size_t bytes)
 {
     const struct cuda_driver *driver = devcomm->launcher->device.driver;
     CUstream stream = NULL;
@@ -62,20 +61,11 @@ static rondo_result copy(const struct cuda_devcomm *devcomm, CUdeviceptr device,
 
     if (result)
         return result;
-    result = from ? cuda_result(driver->cuMemcpyHtoDAsync(device, from, bytes, stream),
-                                "cuMemcpyHtoDAsync")
-                  : cuda_result(driver->cuMemcpyDtoHAsync(to, device, bytes, stream),
-                                "cuMemcpyDtoHAsync");
+    result = cuda_result(driver->cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync");
     if (!result)
         result = cuda_result(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
     driver->cuStreamDestroy(stream);
     return result;
-}
-
-rondo_result devcomm_upload(const struct cuda_devcomm *devcomm, CUdeviceptr to, const void *from,
-                            size_t bytes)
-{
-    return copy(devcomm, to, from, NULL, bytes);
 }
 
 /* A word is there when it has its message's number: those of an inbox in which nothing has come yet
@@ -181,24 +171,6 @@ rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
     else
         *ret_devcomm = devcomm;
     return result;
-}
-
-bool cuda_devcomm_is_settled(const struct cuda_devcomm *devcomm)
-{
-    size_t links = links_of(devcomm);
-    struct link_out *out = calloc(links, sizeof(*out));
-    struct link_credit *credits = calloc(links, sizeof(*credits));
-    bool settled = out && credits;
-
-    if (settled && devcomm->world)
-        settled = !copy(devcomm, devcomm->world + sizeof(struct exec_world), NULL, out,
-                        links * sizeof(*out)) &&
-                  !copy(devcomm, devcomm->inbox, NULL, credits, links * sizeof(*credits));
-    for (size_t i = 0; settled && devcomm->world && i < links; i++)
-        settled = out[i].sent == atomic_load_explicit(&credits[i].consumed, memory_order_relaxed);
-    free(out);
-    free(credits);
-    return settled;
 }
 
 void cuda_devcomm_close(struct cuda_devcomm *devcomm, bool keep_inbox)

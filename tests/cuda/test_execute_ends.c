@@ -238,22 +238,6 @@ Test(cuda_execute_ends, what_does_not_fit_on_the_device_together_is_refused)
     duet_close(&duet);
 }
 
-Test(cuda_execute_ends, a_rank_is_settled_once_its_peer_has_read_what_it_sent)
-{
-    struct duet duet;
-
-    cr_assert(duet_open_for(&duet, "direct", RONDO_BROADCAST), "%s", fail_sentence());
-    duet.call.op = NULL;
-    cr_expect(cuda_devcomm_is_settled(duet.troupe.devcomms[0]), "nothing was sent");
-    cr_assert_eq(begin(&duet, 0), RONDO_OK, "%s", fail_sentence());
-    cr_expect_eq(end(&duet, 0).state, EXEC_DONE, "the root needs nobody for a short message");
-    cr_expect_not(cuda_devcomm_is_settled(duet.troupe.devcomms[0]), "it was not read");
-    cr_assert_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
-    cr_expect_eq(end(&duet, 1).state, EXEC_DONE);
-    cr_expect(cuda_devcomm_is_settled(duet.troupe.devcomms[0]), "it was read");
-    duet_close(&duet);
-}
-
 /* Tell both ranks how much of the duet's memory, their region 1, there is. */
 static bool show(struct duet *duet, uint64_t bytes)
 {
