@@ -77,7 +77,7 @@ struct cuda_execute_call {
     /* A word that the host adds to whenever the caller's regions or gates have changed, so that
      * kernels need not look at them each time; 0: they do. Not without regions. */
     CUdeviceptr changes;
-    CUdeviceptr error; /* a word that gets CUDA_CALL_BAD_OPERAND + a rank that cannot be reached */
+    CUdeviceptr error; /* a word that gets CUDA_CALL_BAD_PEER and a rank that cannot be reached */
     uint32_t fingerprint;
     unsigned blocks;      /* of each program's team; 0: chosen by the length of messages */
     unsigned least, most; /* of all teams, where that is so; the most may be 0: the device's */

@@ -283,7 +283,7 @@ struct gpu_plans {
 /* Written by streams. */
 struct gpu_progress {
     _Atomic uint32_t ended;   /* the number of the last call that ended */
-    _Atomic uint32_t error;   /* CUDA_CALL_BAD_OPERAND and so on */
+    _Atomic uint32_t error;   /* CUDA_CALL_BAD_OPERAND or CUDA_CALL_BAD_PEER and so on */
     _Atomic uint64_t waiting; /* gpu/waits.c */
 };
 

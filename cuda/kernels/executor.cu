@@ -286,7 +286,7 @@ LANE_CALLED enum exec_state give_up(struct cuda_status *status)
     if (!block.argument.error)
         return EXEC_FALLBACK;
     lane_store_release(reinterpret_cast<uint32_t *>(block.argument.error),
-                       (uint32_t)(CUDA_CALL_BAD_OPERAND + block.x.blamed));
+                       CUDA_CALL_BAD_PEER | (uint32_t)block.x.blamed);
     return stay_outside(status);
 }
 
