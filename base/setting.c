@@ -232,7 +232,7 @@ static const struct setting table[SETTINGS] = {
                              NULL, 65536, 1UL << 36},
     [SETTING_CUDA_IMAGE] = {"RONDO_CUDA_IMAGE", SETTING_WORD, "",
                             "A file of kernels for the GPU that is loaded instead of those in the "
-                            "library and in `rondo train`: for tests.",
+                            "library and, if it has them, in `rondo train`: for tests.",
                             NULL, 0, 0},
 };
 

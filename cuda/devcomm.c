@@ -51,9 +51,8 @@ static void *at(CUdeviceptr memory)
     return (void *)(uintptr_t)memory;
 }
 
-/* To the device from `from`, or from it to `to`: the other one is NULL. Waits for the copy only. */
-static rondo_result copy(const struct cuda_devcomm *devcomm, CUdeviceptr device, const void *from,
-                         void *to, size_t bytes)
+rondo_result devcomm_upload(const struct cuda_devcomm *devcomm, CUdeviceptr to, const void *from,
+                            size_t bytes)
 {
     const struct cuda_driver *driver = devcomm->launcher->device.driver;
     CUstream stream = NULL;
@@ -62,20 +61,11 @@ static rondo_result copy(const struct cuda_devcomm *devcomm, CUdeviceptr device,
 
     if (result)
         return result;
-    result = from ? cuda_result(driver->cuMemcpyHtoDAsync(device, from, bytes, stream),
-                                "cuMemcpyHtoDAsync")
-                  : cuda_result(driver->cuMemcpyDtoHAsync(to, device, bytes, stream),
-                                "cuMemcpyDtoHAsync");
+    result = cuda_result(driver->cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync");
     if (!result)
         result = cuda_result(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
     driver->cuStreamDestroy(stream);
     return result;
-}
-
-rondo_result devcomm_upload(const struct cuda_devcomm *devcomm, CUdeviceptr to, const void *from,
-                            size_t bytes)
-{
-    return copy(devcomm, to, from, NULL, bytes);
 }
 
 /* A word is there when it has its message's number: those of an inbox in which nothing has come yet
@@ -120,20 +110,19 @@ static rondo_result alloc_host(struct cuda_devcomm *devcomm)
     return RONDO_OK;
 }
 
-/* Nothing is known yet. */
-static rondo_result alloc_known(struct cuda_devcomm *devcomm)
+/* Memory of the device that is all zeros: memory of the stock has what others left there. */
+static rondo_result alloc_cleared(const struct cuda_devcomm *devcomm, size_t bytes,
+                                  CUdeviceptr *ret_memory)
 {
-    size_t bytes = (size_t)devcomm->shape.size * devcomm->shape.regions_known *
-                   sizeof(struct cuda_known_region);
-    void *nothing = calloc(1, bytes ? bytes : 1);
-    rondo_result result = devcomm_alloc(devcomm, bytes, &devcomm->known);
+    void *zeros = calloc(1, bytes ? bytes : 1);
+    rondo_result result = devcomm_alloc(devcomm, bytes, ret_memory);
 
-    if (!nothing)
+    if (!zeros)
         result =
-            rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of regions.", bytes);
+            rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of links.", bytes);
     if (!result && bytes)
-        result = devcomm_upload(devcomm, devcomm->known, nothing, bytes);
-    free(nothing);
+        result = devcomm_upload(devcomm, *ret_memory, zeros, bytes);
+    free(zeros);
     return result;
 }
 
@@ -151,7 +140,8 @@ rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
                                struct cuda_devcomm **ret_devcomm)
 {
     struct cuda_devcomm *devcomm;
-    size_t links, each = shape->regions_each * sizeof(struct cuda_region);
+    size_t size = (size_t)shape->size, each = shape->regions_each * sizeof(struct cuda_region);
+    size_t known = shape->regions_known * sizeof(struct cuda_known_region);
     rondo_result result = check_shape(shape);
 
     if (result)
@@ -161,19 +151,19 @@ rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
         return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for links on a GPU.");
     devcomm->launcher = launcher;
     devcomm->shape = *shape;
-    links = links_of(devcomm);
     result = devcomm_alloc(devcomm, inbox_bytes(devcomm), &devcomm->inbox);
     if (!result)
         result = clear_inbox(devcomm);
     if (!result)
-        result = devcomm_alloc(devcomm, 2 * links * CUDA_PACKED_BYTES, &devcomm->packed);
+        result =
+            devcomm_alloc(devcomm, 2 * links_of(devcomm) * CUDA_PACKED_BYTES, &devcomm->packed);
     if (!result)
         result =
-            devcomm_alloc(devcomm, PLAN_PROGRAMS_MAX * sizeof(struct cuda_team), &devcomm->teams);
+            alloc_cleared(devcomm, PLAN_PROGRAMS_MAX * sizeof(struct cuda_team), &devcomm->teams);
     if (!result)
-        result = devcomm_alloc(devcomm, each * (size_t)shape->size, &devcomm->regions);
+        result = alloc_cleared(devcomm, size * each, &devcomm->regions);
     if (!result)
-        result = alloc_known(devcomm);
+        result = alloc_cleared(devcomm, size * known, &devcomm->known);
     if (!result)
         result = alloc_host(devcomm);
     if (result)
@@ -181,24 +171,6 @@ rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
     else
         *ret_devcomm = devcomm;
     return result;
-}
-
-bool cuda_devcomm_is_settled(const struct cuda_devcomm *devcomm)
-{
-    size_t links = links_of(devcomm);
-    struct link_out *out = calloc(links, sizeof(*out));
-    struct link_credit *credits = calloc(links, sizeof(*credits));
-    bool settled = out && credits;
-
-    if (settled && devcomm->world)
-        settled = !copy(devcomm, devcomm->world + sizeof(struct exec_world), NULL, out,
-                        links * sizeof(*out)) &&
-                  !copy(devcomm, devcomm->inbox, NULL, credits, links * sizeof(*credits));
-    for (size_t i = 0; settled && devcomm->world && i < links; i++)
-        settled = out[i].sent == atomic_load_explicit(&credits[i].consumed, memory_order_relaxed);
-    free(out);
-    free(credits);
-    return settled;
 }
 
 void cuda_devcomm_close(struct cuda_devcomm *devcomm, bool keep_inbox)

@@ -14,18 +14,19 @@ struct devcomm_host {
 struct cuda_devcomm {
     struct cuda_launcher *launcher;
     struct cuda_devcomm_shape shape;
-    CUdeviceptr inbox;  /* rings, LL lines and credits */
-    CUdeviceptr packed; /* CUDA_PACKED_BYTES for each end of a link */
-    CUdeviceptr world;  /* struct exec_world; behind it links, peers, teams, regions */
-    CUdeviceptr teams, regions;
-    CUdeviceptr known; /* struct cuda_known_region: regions_known for every rank */
+    CUdeviceptr inbox;   /* rings, LL lines and credits */
+    CUdeviceptr packed;  /* CUDA_PACKED_BYTES for each end of a link */
+    CUdeviceptr world;   /* struct exec_world; behind it links and peers */
+    CUdeviceptr teams;   /* struct cuda_team, by program */
+    CUdeviceptr regions; /* struct cuda_region: regions_each for every rank */
+    CUdeviceptr known;   /* struct cuda_known_region: regions_known for every rank */
     struct devcomm_host *host;
 };
 
 struct cuda_program {
     struct cuda_devcomm *devcomm;
     struct plan plan; /* as the host reads it: without steps */
-    CUdeviceptr memory, device_plan, extents, scratch;
+    CUdeviceptr memory, extents, scratch;
     size_t scratch_bytes;
     uint32_t awaited[PLAN_PROGRAMS_MAX];
     uint64_t out_used[PLAN_PROGRAMS_MAX], in_used[PLAN_PROGRAMS_MAX]; /* as in the argument */

@@ -40,12 +40,6 @@ struct cuda_devcomm_shape {
 rondo_result cuda_devcomm_open(struct cuda_launcher *launcher,
                                const struct cuda_devcomm_shape *shape,
                                struct cuda_devcomm **ret_devcomm);
-/*
- * True if peers have given everything back that this rank sent. The last thing that a kernel writes
- * into an inbox of a peer is that; before it, the inbox must stay. Between calls; waits for the
- * device.
- */
-bool cuda_devcomm_is_settled(const struct cuda_devcomm *devcomm);
 /* After this rank is through with its calls. `keep_inbox`: peers may still write there, so its
  * memory is not given back; the caller does, or forgets it. Accepts NULL. */
 void cuda_devcomm_close(struct cuda_devcomm *devcomm, bool keep_inbox);
@@ -83,7 +77,7 @@ struct cuda_execute_call {
     /* A word that the host adds to whenever the caller's regions or gates have changed, so that
      * kernels need not look at them each time; 0: they do. Not without regions. */
     CUdeviceptr changes;
-    CUdeviceptr error; /* a word that gets CUDA_CALL_BAD_OPERAND + a rank that cannot be reached */
+    CUdeviceptr error; /* a word that gets CUDA_CALL_BAD_PEER and a rank that cannot be reached */
     uint32_t fingerprint;
     unsigned blocks;      /* of each program's team; 0: chosen by the length of messages */
     unsigned least, most; /* of all teams, where that is so; the most may be 0: the device's */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/stock.h"
 
+#include "base/caller/times.h"
+#include "base/clock.h"
 #include "base/fail.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { GRAIN = 512, VERY_LARGE = 64 << 20 }; /* bytes */
@@ -53,26 +56,57 @@ static struct cuda_holding *find(const struct cuda_stock *stock, enum cuda_holdi
     return best;
 }
 
-/* With the lock held. */
-static void clear(struct cuda_stock *stock, const struct cuda_device *device)
+/* Frees what nobody has taken, if it has at least so many bytes. The lock is not held meanwhile, as
+ * the driver may wait. */
+static void free_unused(struct cuda_stock *stock, const struct cuda_device *device, size_t least)
 {
-    struct cuda_holding **at = &stock->holdings;
+    struct cuda_holding **at = &stock->holdings, *unused = NULL;
 
+    lock_take(&stock->lock);
     while (*at) {
         struct cuda_holding *it = *at;
 
-        if (it->taken) {
+        if (it->taken || it->bytes < least) {
             at = &it->next;
             continue;
         }
         *at = it->next;
+        it->next = unused;
+        unused = it;
+    }
+    lock_give(&stock->lock);
+    while (unused) {
+        struct cuda_holding *it = unused;
+
+        unused = it->next;
         release(device, it);
     }
 }
 
-/* With the lock held. */
+static bool has_unused(struct cuda_stock *stock)
+{
+    bool unused = false;
+
+    lock_take(&stock->lock);
+    for (const struct cuda_holding *it = stock->holdings; it; it = it->next)
+        unused |= !it->taken;
+    lock_give(&stock->lock);
+    return unused;
+}
+
+/* True once no call is on its way, for which a free would wait; false if that takes long, as one of
+ * them may wait for what this thread does next. */
+static bool await_calls(void)
+{
+    double began = clock_seconds();
+
+    while (cuda_has_inflights() && clock_seconds() - began < PATIENCE_FREE)
+        doze_for(DOZE_OWN);
+    return !cuda_has_inflights();
+}
+
 static rondo_result add(struct cuda_stock *stock, const struct cuda_device *device,
-                        enum cuda_holding_kind kind, size_t bytes, struct cuda_holding **ret)
+                        enum cuda_holding_kind kind, size_t bytes, CUdeviceptr *ret_memory)
 {
     struct cuda_holding *holding = calloc(1, sizeof(*holding));
     rondo_result result;
@@ -81,17 +115,21 @@ static rondo_result add(struct cuda_stock *stock, const struct cuda_device *devi
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a list of memory on a device.");
     holding->kind = kind;
     holding->bytes = bytes;
+    holding->taken = true;
     result = allocate(device, holding);
-    if (result) {
-        clear(stock, device); /* what lies there may be what is missing */
+    if (result && has_unused(stock) && await_calls()) {
+        free_unused(stock, device, 0); /* that may be what is missing */
         result = allocate(device, holding);
     }
     if (result) {
         free(holding);
         return result;
     }
+    *ret_memory = holding->memory;
+    lock_take(&stock->lock);
     holding->next = stock->holdings;
-    stock->holdings = *ret = holding;
+    stock->holdings = holding;
+    lock_give(&stock->lock);
     return RONDO_OK;
 }
 
@@ -100,19 +138,16 @@ rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device 
 {
     size_t rounded = bytes ? (bytes + GRAIN - 1) / GRAIN * GRAIN : GRAIN;
     struct cuda_holding *holding;
-    rondo_result result = RONDO_OK;
 
     *ret_memory = 0;
     lock_take(&stock->lock);
     holding = find(stock, kind, rounded);
-    if (!holding)
-        result = add(stock, device, kind, rounded, &holding);
-    if (!result) {
+    if (holding) {
         holding->taken = true;
         *ret_memory = holding->memory;
     }
     lock_give(&stock->lock);
-    return result;
+    return holding ? RONDO_OK : add(stock, device, kind, rounded, ret_memory);
 }
 
 /* With the lock held. Where the list points to that memory; NULL: it is not on it. */
@@ -128,19 +163,15 @@ static struct cuda_holding **place_of(struct cuda_stock *stock, CUdeviceptr memo
 void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *device,
                        CUdeviceptr memory)
 {
-    struct cuda_holding **at, *gone = NULL;
+    struct cuda_holding **at;
 
     lock_take(&stock->lock);
     at = memory ? place_of(stock, memory) : NULL;
-    if (at) {
+    if (at)
         (*at)->taken = false;
-        gone = (*at)->bytes >= VERY_LARGE ? *at : NULL;
-    }
-    if (gone)
-        *at = gone->next;
     lock_give(&stock->lock);
-    if (gone)
-        release(device, gone);
+    if (!cuda_has_inflights())
+        free_unused(stock, device, VERY_LARGE);
 }
 
 void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory)
@@ -159,7 +190,20 @@ void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory)
 
 void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device)
 {
-    lock_take(&stock->lock);
-    clear(stock, device);
-    lock_give(&stock->lock);
+    free_unused(stock, device, 0);
+}
+
+/* ---- Calls on their way ---------------------------------------------------------------------- */
+
+static _Atomic int inflights;
+
+void cuda_count_inflights(int more)
+{
+    /* Release, pairs with the acquire below: who finds none, finds what they did. */
+    atomic_fetch_add_explicit(&inflights, more, memory_order_release);
+}
+
+bool cuda_has_inflights(void)
+{
+    return atomic_load_explicit(&inflights, memory_order_acquire);
 }

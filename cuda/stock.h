@@ -5,6 +5,7 @@
  * Freeing memory waits for everything that runs on the device. A rank that closes would wait so for
  * kernels of other ranks of its process, and these may wait for this rank's next call: for ever. So
  * what a communicator gives back is kept, and freed when no communicator is on the device any more.
+ * What is very large, or missing elsewhere, is freed before, if no calls are on their way.
  */
 #ifndef RONDO_CUDA_STOCK_H
 #define RONDO_CUDA_STOCK_H
@@ -28,12 +29,16 @@ enum cuda_holding_kind { CUDA_HOLDING_DEVICE, CUDA_HOLDING_PINNED };
  */
 rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device *device,
                              enum cuda_holding_kind kind, size_t bytes, CUdeviceptr *ret_memory);
-/* Accepts 0. What is very large is freed at once: it would be missed elsewhere. */
+/* Accepts 0. */
 void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *device,
                        CUdeviceptr memory);
 /* Leave memory where it is until the context ends: somebody may still write there. */
 void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory);
 /* Free what was returned; what was not stays. */
 void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device);
+
+/* So many more calls of this process are on their way, on all devices. Any thread, as the next. */
+void cuda_count_inflights(int more);
+bool cuda_has_inflights(void);
 
 #endif

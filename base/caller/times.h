@@ -34,10 +34,10 @@
 #define PATIENCE_GRAPHS   0.05 /* kernels of graphs end, of which nobody knows whether they run */
 #define PATIENCE_STREAM   1.0  /* a stream gets on that has all that it waits for */
 #define PATIENCE_LET_GO   2.0  /* streams that were let go end */
-#define PATIENCE_INBOX    1.0  /* a peer that comes later finds the inbox where it was */
 #define PATIENCE_GATE     60.0 /* ranks of a busy machine may be late at a gate of one process */
 #define PATIENCE_JUDGE    30.0 /* the watchdog finds out first; on a busy machine it may be late */
 #define PATIENCE_NVLS     60.0 /* all calls of the check, else the team is held to be of no use */
+#define PATIENCE_FREE     2.0  /* calls end, so that unused memory of their device can be freed */
 #define PATIENCE_MAP      2.0  /* peers that are not held up map at once: then the log warns */
 #define PATIENCE_MAP_SOON 1.0  /* a busy machine is no deadlock, and a graph keeps what it gets */
 #define PATIENCE_FD       1    /* peers of a host pass descriptors at once: nobody waits long */

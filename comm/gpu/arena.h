@@ -19,6 +19,7 @@
 #include "base/spare.h"
 #include "comm/gpu/inside.h"
 #include "cuda/kernels/calls.h"
+#include "cuda/stock.h"
 #include "cuda/vmm.h"
 
 enum {
@@ -282,7 +283,7 @@ struct gpu_plans {
 /* Written by streams. */
 struct gpu_progress {
     _Atomic uint32_t ended;   /* the number of the last call that ended */
-    _Atomic uint32_t error;   /* CUDA_CALL_BAD_OPERAND and so on */
+    _Atomic uint32_t error;   /* CUDA_CALL_BAD_OPERAND or CUDA_CALL_BAD_PEER and so on */
     _Atomic uint64_t waiting; /* gpu/waits.c */
 };
 
@@ -334,8 +335,6 @@ void gpu_unmap_all(struct gpu_plans *plans);
 /* A call is being queued: until the second, nothing is unmapped. */
 void gpu_queueing_begin(void);
 void gpu_queueing_end(void);
-/* So many calls more, or fewer, are on their way. */
-void gpu_inflight_count(int more);
 
 /* ---- share/fd_server.c ----------------------------------------------------------------------- */
 

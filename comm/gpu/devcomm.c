@@ -8,11 +8,11 @@
  * all ranks find the same, from endpoints and from what they show in their arenas.
  *
  * A call ends on a rank when that rank has what it wants. Peers may not have read yet what it sent
- * them, and will write then into its inbox that they did; so an inbox stays longer than its rank.
+ * them, and will write then into its inbox that they did, or make one more call; so an inbox stays
+ * until they have closed the communicator, too.
  */
 #include "comm/gpu/plan.h"
 
-#include "base/clock.h"
 #include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
@@ -206,41 +206,20 @@ static void leave_behind(const struct gpu_plans *plans, CUdeviceptr inbox)
         free_left_behind(last);
 }
 
-/*
- * True once peers in other processes have written the last of the inbox; false if they take long.
- */
-static bool await_settled(const struct gpu_plans *plans)
-{
-    const atomic_int *broken = &plans->comm->broken;
-    double began = clock_seconds();
-
-    while (!atomic_load_explicit(broken, memory_order_acquire)) {
-        if (cuda_devcomm_is_settled(plans->devcomm))
-            return true;
-        if (clock_seconds() - began > PATIENCE_INBOX)
-            return false;
-        doze_for(DOZE_PEER);
-    }
-    return false;
-}
-
 void gpu_devcomm_close(struct gpu_plans *plans)
 {
     const rondo_comm *comm = plans->comm;
+    CUdeviceptr inbox = 0;
     size_t bytes;
-    bool settled;
 
-    if (comm->one_process && comm->size <= MOST_RANKS) {
-        leave_behind(plans, plans->devcomm ? cuda_devcomm_inbox(plans->devcomm, &bytes) : 0);
-        cuda_devcomm_close(plans->devcomm, true);
-    }
-    if (comm->one_process || !plans->devcomm)
-        return;
+    if (plans->devcomm)
+        inbox = cuda_devcomm_inbox(plans->devcomm, &bytes);
+    if (comm->one_process && comm->size <= MOST_RANKS)
+        leave_behind(plans, inbox);
+    else if (inbox)
+        gpu_leave_memory(plans, inbox);
     for (int rank = 0; rank < comm->size; rank++)
         if (plans->inboxes[rank] && !process_is_own(comm->processes[rank]))
             plans->gpu->device.driver->cuIpcCloseMemHandle(plans->inboxes[rank]);
-    settled = !plans->devcomms_ready || await_settled(plans);
-    if (!settled)
-        cuda_stock_forget(&plans->launcher->stock, cuda_devcomm_inbox(plans->devcomm, &bytes));
-    cuda_devcomm_close(plans->devcomm, !settled);
+    cuda_devcomm_close(plans->devcomm, true);
 }

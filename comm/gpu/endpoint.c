@@ -292,6 +292,20 @@ rondo_result gpu_connect(rondo_comm *comm)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+/* No call of the communicator is on its way any more. */
+static void drop_inflights(struct gpu_plans *plans)
+{
+    if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
+        cuda_count_inflights(-1);
+    while (plans->inflights) {
+        struct gpu_inflight *inflight = plans->inflights;
+
+        plans->inflights = inflight->next;
+        cuda_count_inflights(-1);
+        spare_free(inflight);
+    }
+}
+
 static void give_back(struct gpu_plans *plans, CUdeviceptr memory)
 {
     if (plans->launcher)
@@ -326,6 +340,7 @@ static void close_device(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
 
+    drop_inflights(plans);
     gpu_unmap_all(plans);
     gpu_fd_server_close(plans);
     plans_done(&plans->plans, gpu_program_discard);
@@ -377,15 +392,6 @@ void gpu_plans_close(struct gpu_plans *plans)
     gpu_timings_close(plans);
     if (plans->forked)
         cuda->cuEventDestroy(plans->forked);
-    if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
-        gpu_inflight_count(-1);
-    while (plans->inflights) {
-        struct gpu_inflight *inflight = plans->inflights;
-
-        plans->inflights = inflight->next;
-        gpu_inflight_count(-1);
-        spare_free(inflight);
-    }
     free_plans(plans);
     gpu_left_reap();
 }

@@ -44,25 +44,39 @@ static int who_left(const struct gpu_plans *plans)
     return -1;
 }
 
-/* A kernel was told of memory that is not there: its owner has taken it back, or lies. */
-static void look_at_errors(struct gpu_plans *plans)
+/* A peer lies, or this rank does not know its memory. Returns the peer; -1: any. */
+static int say_not_shown(const struct gpu_plans *plans, uint32_t error)
 {
-    uint32_t error = atomic_load_explicit(&plans->progress->error, memory_order_acquire);
-    int left = error ? who_left(plans) : -1;
+    int peer = error & CUDA_CALL_BAD_PEER ? (int)(error & ~CUDA_CALL_BAD_PEER) : -1;
 
-    if (left >= 0)
-        health_adopt(plans->comm); /* its status page says why */
-    if (!error || atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
-        return;
-    if (left >= 0)
+    if (peer >= 0)
         rondo_fail(RONDO_ERROR_PEER,
-                   "Rank %d has left a call that rank %d is in, and taken its device memory back.",
-                   left, plans->comm->rank);
+                   "Rank %d pointed rank %d to device memory that it has not shown.", peer,
+                   plans->comm->rank);
     else
         rondo_fail(RONDO_ERROR_PEER,
                    "A peer of rank %d pointed to device memory that it has not shown (operand %u).",
                    plans->comm->rank, error - CUDA_CALL_BAD_OPERAND);
-    comm_break(plans->comm, RONDO_ERROR_PEER, left);
+    return peer;
+}
+
+/* A kernel was told of memory that is not there: its owner has taken it back, or lies. */
+static void look_at_errors(struct gpu_plans *plans)
+{
+    uint32_t error = atomic_load_explicit(&plans->progress->error, memory_order_acquire);
+    int culprit = error ? who_left(plans) : -1;
+
+    if (culprit >= 0)
+        health_adopt(plans->comm); /* its status page says why */
+    if (!error || atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
+        return;
+    if (culprit >= 0)
+        rondo_fail(RONDO_ERROR_PEER,
+                   "Rank %d has left a call that rank %d is in, and taken its device memory back.",
+                   culprit, plans->comm->rank);
+    else
+        culprit = say_not_shown(plans, error);
+    comm_break(plans->comm, RONDO_ERROR_PEER, culprit);
 }
 
 /* Why it is broken, as this stream's caller is to be told. */

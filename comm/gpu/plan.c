@@ -232,7 +232,7 @@ static rondo_result queue_batch(struct gpu_plans *plans, const struct batch *bat
 
     /* Nobody says when a graph is launched: from now on a call may be on its way at any time. */
     if (in_graph && !atomic_exchange_explicit(&plans->graphs, true, memory_order_acq_rel))
-        gpu_inflight_count(1);
+        cuda_count_inflights(1);
     if (in_graph)
         result = gpu_judge_capture(plans, plans->errors);
     for (int i = 0; i < batch->count && !result; i++)

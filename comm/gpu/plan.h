@@ -171,6 +171,8 @@ struct gpu_left {
 
 /* Keep it; false: nobody would know until when. All calls of this rank have ended. */
 bool gpu_leave_behind(const struct gpu_plans *plans, struct gpu_left *left);
+/* Keep memory of the stock; if nobody would know until when, it is never used again. */
+void gpu_leave_memory(const struct gpu_plans *plans, CUdeviceptr memory);
 /* Give back what is over, of all communicators that this process has closed. */
 void gpu_left_reap(void);
 

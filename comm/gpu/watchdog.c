@@ -68,7 +68,7 @@ void gpu_watchdog_add(struct gpu_plans *plans, struct gpu_inflight *inflight)
     errors->under_way++;
     lock_give(&errors->lock);
     inflight->errors = errors;
-    gpu_inflight_count(1);
+    cuda_count_inflights(1);
     lock_take(&plans->inflights_lock);
     first = !plans->inflights;
     *plans->last_inflight = inflight;
@@ -105,7 +105,7 @@ static struct gpu_inflight *oldest(struct gpu_plans *plans)
         plans->inflights = inflight->next;
         if (!plans->inflights)
             plans->last_inflight = &plans->inflights;
-        gpu_inflight_count(-1);
+        cuda_count_inflights(-1);
         spare_give(&plans->spares, inflight);
     }
     lock_give(&plans->inflights_lock);

@@ -113,7 +113,7 @@ struct cuda_execute_argument {
      * time. And struct cuda_known_region, as regions. */
     uint64_t changes, known;
     uint64_t gates; /* 32-bit words, gate_stride apart, for every rank; 0: there are none */
-    uint64_t error; /* a word for CUDA_CALL_BAD_OPERAND + the rank that cannot be reached, or 0 */
+    uint64_t error; /* a word for CUDA_CALL_BAD_PEER and a rank that cannot be reached, or 0 */
     uint32_t gate_stride;
     uint32_t regions_each;
     uint32_t awaited[PLAN_PROGRAMS_MAX]; /* messages with addresses, by program */

@@ -109,7 +109,7 @@ LANE_FUNCTION bool is_held(void)
 LANE_FUNCTION enum exec_state step_enter(struct execution *x)
 {
     lane_store_relaxed(&status_of(block.program)->inside, (uint32_t)1);
-    /* Pairs with the fence in cuda_lane_id_hold(): either this sees that it is held, or the host
+    /* Pairs with the fence in cuda_devcomm_hold(): either this sees that it is held, or the host
      * sees it inside. */
     lane_fence();
     peers_resolve(x);
@@ -286,7 +286,7 @@ LANE_CALLED enum exec_state give_up(struct cuda_status *status)
     if (!block.argument.error)
         return EXEC_FALLBACK;
     lane_store_release(reinterpret_cast<uint32_t *>(block.argument.error),
-                       (uint32_t)(CUDA_CALL_BAD_OPERAND + block.x.blamed));
+                       CUDA_CALL_BAD_PEER | (uint32_t)block.x.blamed);
     return stay_outside(status);
 }
 

@@ -123,11 +123,18 @@ def what_is_missing_is_said_once():
             assert len(said.splitlines()) == 1 and words in said, said
 
 
+def kernels_for_the_library_alone_are_named():
+    image = os.environ["OTHER_KERNELS"]
+    said = train("-n2", *TINY, "--memory=cuda", status=1, RONDO_CUDA_IMAGE=image)
+    assert f"{image} (RONDO_CUDA_IMAGE) has no kernels of rondo train" in said, said
+
+
 CASES = (one_rank_has_the_losses_of_the_host, two_ranks_have_the_losses_of_the_host,
          four_ranks_have_the_losses_of_the_host, passes_of_a_step_add_up, ranks_share_a_gpu,
          the_same_seed_gives_the_same_bits, a_checkpoint_goes_from_one_kind_of_memory_to_the_other,
          the_same_texts_are_written, a_gradient_that_is_no_number_ends_the_training,
-         what_does_not_go_together_is_refused_in_a_sentence, what_is_missing_is_said_once)
+         what_does_not_go_together_is_refused_in_a_sentence, what_is_missing_is_said_once,
+         kernels_for_the_library_alone_are_named)
 
 
 def main():

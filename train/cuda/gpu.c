@@ -82,7 +82,8 @@ static rondo_result count_devices(int *ret_count)
     return RONDO_OK;
 }
 
-/* The file of kernels that is to be taken instead of our own, as for the library; "": none. */
+/* The file of kernels that is to be taken instead of our own if it has them, as for the library;
+ * "": none. */
 static const char *other_image(void)
 {
     const char *path = getenv("RONDO_CUDA_IMAGE");
@@ -134,16 +135,46 @@ static void *read_image(const char *path)
     return NULL;
 }
 
+static bool load_image(const void *image)
+{
+    return gpu_note(driver.cuModuleLoadData(&gpu.module, image),
+                    "cuModuleLoadData, of the kernels,");
+}
+
+/* Our own kernels, or those of the other image if it has them: it may be for the library only. */
+static rondo_result load_module(void)
+{
+    const char *path = other_image();
+    CUfunction first;
+    void *other;
+
+    if (!*path)
+        return load_image(cuda_image) ? RONDO_OK : gpu_outcome();
+    other = read_image(path);
+    if (!other)
+        return RONDO_ERROR_SYSTEM;
+    load_image(other);
+    free(other); /* the driver has made its own of it */
+    if (gpu.result ||
+        driver.cuModuleGetFunction(&first, gpu.module, names[0]) != CUDA_ERROR_NOT_FOUND)
+        return gpu_outcome();
+    driver.cuModuleUnload(gpu.module);
+    gpu.module = NULL;
+    if (!cuda_image_bytes)
+        return say(RONDO_ERROR_UNSUPPORTED,
+                   "%s (RONDO_CUDA_IMAGE) has no kernels of rondo train, and neither has this "
+                   "program: build it where nvcc is",
+                   path);
+    return load_image(cuda_image) ? RONDO_OK : gpu_outcome();
+}
+
 static rondo_result load_kernels(void)
 {
-    void *other = *other_image() ? read_image(other_image()) : NULL;
+    rondo_result result = load_module();
     int most = 1;
 
-    if (*other_image() && !other)
-        return RONDO_ERROR_SYSTEM;
-    gpu_note(driver.cuModuleLoadData(&gpu.module, other ? other : cuda_image),
-             "cuModuleLoadData, of the kernels,");
-    free(other); /* the driver has made its own of it */
+    if (result)
+        return result;
     gpu.lanes = TRAIN_LANES;
     for (int i = 0; i < GPU_KERNELS && !gpu.result; i++) {
         if (gpu_note(driver.cuModuleGetFunction(&gpu.kernels[i], gpu.module, names[i]), names[i]))

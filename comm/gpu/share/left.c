@@ -74,3 +74,29 @@ bool gpu_leave_behind(const struct gpu_plans *plans, struct gpu_left *left)
     lock_give(&list_lock);
     return true;
 }
+
+struct left_memory {
+    struct gpu_left left; /* first: give_memory() gets it back */
+    CUdeviceptr memory;
+};
+
+static void give_memory(struct gpu_left *left)
+{
+    cuda_stock_return(&left->launcher->stock, &left->launcher->device,
+                      ((struct left_memory *)(void *)left)->memory);
+    free(left);
+}
+
+void gpu_leave_memory(const struct gpu_plans *plans, CUdeviceptr memory)
+{
+    struct left_memory *left = calloc(1, sizeof(*left));
+
+    if (left) {
+        left->left.give = give_memory;
+        left->memory = memory;
+    }
+    if (left && gpu_leave_behind(plans, &left->left))
+        return;
+    free(left);
+    cuda_stock_forget(&plans->launcher->stock, memory);
+}

@@ -35,7 +35,6 @@ enum { RETIRED_MOST = 16 };
 
 static struct lock_shared queueing = LOCK_SHARED_AT(LOCK_GPU_QUEUEING); /* readers queue calls */
 FORK_RENEWS({.shared = &queueing});
-static _Atomic int inflights; /* of all communicators */
 
 void gpu_queueing_begin(void)
 {
@@ -45,11 +44,6 @@ void gpu_queueing_begin(void)
 void gpu_queueing_end(void)
 {
     lock_shared_give(&queueing);
-}
-
-void gpu_inflight_count(int more)
-{
-    atomic_fetch_add_explicit(&inflights, more, memory_order_release);
 }
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
@@ -82,7 +76,7 @@ static void unmap_unused(struct gpu_plans *plans)
 {
     if (!plans->retired || !lock_shared_try(&queueing))
         return;
-    if (!atomic_load_explicit(&inflights, memory_order_acquire)) {
+    if (!cuda_has_inflights()) {
         log_debug("%d pieces of device memory that peers have replaced are unmapped",
                   plans->retired_count);
         unmap_retired(plans);

@@ -64,34 +64,12 @@ void gpu_reserve_show(struct gpu_plans *plans)
 
 /* ---- At the end ------------------------------------------------------------------------------ */
 
-struct left_reserve {
-    struct gpu_left left; /* first: give_reserve() gets it back */
-    CUdeviceptr memory;
-};
-
-static void give_reserve(struct gpu_left *left)
-{
-    struct cuda_launcher *launcher = left->launcher;
-
-    cuda_stock_return(&launcher->stock, &launcher->device,
-                      ((struct left_reserve *)(void *)left)->memory);
-    free(left);
-}
-
 void gpu_reserve_close(struct gpu_plans *plans)
 {
     struct cuda_launcher *launcher = plans->launcher;
-    struct left_reserve *left = plans->engines ? calloc(1, sizeof(*left)) : NULL;
 
-    if (left) {
-        left->left.give = give_reserve;
-        left->memory = plans->reserve;
-    }
-    if (left && gpu_leave_behind(plans, &left->left))
-        return;
-    free(left);
     if (plans->engines)
-        cuda_stock_forget(&launcher->stock, plans->reserve);
+        gpu_leave_memory(plans, plans->reserve);
     else if (launcher)
         cuda_stock_return(&launcher->stock, &launcher->device, plans->reserve);
 }

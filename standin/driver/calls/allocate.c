@@ -5,6 +5,8 @@
  * Freeing waits until the context has nothing to do, as the real driver does: who frees while a
  * kernel spins on something that comes later, hangs here too. Unless CUDA_STANDIN_FREE_LOCKS=0,
  * nobody else in the process can make or map memory of the device meanwhile.
+ *
+ * Memory of a device comes as others have left it: the beginning of an allocation has no zeros.
  */
 #include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
@@ -14,13 +16,26 @@
 #include "standin/driver/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+enum { USED_BYTES = 256 << 10 }; /* the rest costs time, and has zeros */
 
 static char *map_anonymous(size_t length)
 {
     char *base = mmap(NULL, length + memory_pages(1), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return base == MAP_FAILED ? NULL : base;
+}
+
+/* Writes what others have left to the memory of a device, through its file: it may be closed. */
+static bool use_memory(int file, size_t size)
+{
+    static char left[USED_BYTES];
+    memset(left, 0xa5, sizeof left);
+    size = size < sizeof left ? size : sizeof left;
+    return pwrite(file, left, size, 0) == (ssize_t)size;
 }
 
 /* New memory, in the table; NULL when there is not enough. Under the lock. */
@@ -37,7 +52,8 @@ static struct memory *allocate(CUcontext context, enum memory_kind kind, size_t 
         memory->id = call_unique();
         if (kind == MEMORY_DEVICE) {
             memory->fd = memory_file(context->device, memory->id, memory->length);
-            memory->base = memory->fd < 0 ? NULL : memory_map_file(memory->fd, memory->length);
+            if (memory->fd >= 0 && use_memory(memory->fd, size))
+                memory->base = memory_map_file(memory->fd, memory->length);
         } else {
             memory->base = map_anonymous(memory->length);
         }

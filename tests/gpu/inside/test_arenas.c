@@ -5,6 +5,8 @@
  * Devices of peers have these pages pinned. Were they given back, the same addresses would get
  * other pages, of which the devices know nothing: a stream that waits there could not be let go. On
  * the stand-in, whose devices read by address, everything would seem right.
+ *
+ * The inbox of its device, to which kernels of peers write without a look, stays as well.
  */
 #include "../bodies.h"
 
@@ -15,9 +17,10 @@
 #include "transport/memory/heap.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
-enum { FIRST = 3, ROUNDS = 100, PAGE = 4096 };
+enum { FIRST = 3, ROUNDS = 100, PAGE = 4096, COUNT = 100 };
 
 static struct world_report report;
 
@@ -108,4 +111,65 @@ Test(gpu_arenas, pages_stay_until_peers_have_closed)
     cr_assert(world_run(&world, closes, &scene, &report) == 0, "%s", report.summary);
     world.processes = false;
     cr_assert(world_run(&world, closes, &scene, &report) == 0, "%s", report.summary);
+}
+
+/* True if nothing has come into the inbox of this rank's device. */
+static bool is_empty(const rondo_comm *comm)
+{
+    const struct gpu *gpu = comm_gpu(comm);
+    const struct gpu_region_handle *inbox = &gpu->plans->own->inbox;
+    char *bytes = malloc(inbox->bytes);
+    bool empty =
+        inbox->bytes && bytes &&
+        !gpu->device.driver->cuMemcpyDtoHAsync(bytes, inbox->base, inbox->bytes, gpu->stream) &&
+        !gpu->device.driver->cuStreamSynchronize(gpu->stream);
+
+    for (size_t i = 0; i < inbox->bytes && empty; i++)
+        empty = !bytes[i];
+    free(bytes);
+    return empty;
+}
+
+/* Rank 0 closes a communicator, on which rank 1 sends to it all the same, and opens another one. */
+static rondo_result call_one_that_closed(struct gpu_rank *rank)
+{
+    bool first = !rondo_comm_rank(rank->comm);
+    rondo_comm *closed = NULL, *next = NULL;
+    void *payload = NULL;
+    rondo_result result = rondo_cuda_mem_alloc(COUNT * sizeof(int32_t), &payload);
+
+    if (!result)
+        result = open_inner(rank, &closed);
+    if (first) {
+        rondo_comm_close(closed);
+        closed = NULL;
+    }
+    if (!result)
+        result = open_inner(rank, &next);
+    if (!result && !first)
+        result = rondo_broadcast(payload, payload, COUNT, RONDO_INT32, 1, closed, rank->stream);
+    if (!result && !first)
+        result = rondo_stream_synchronize(rank->stream);
+    if (!result)
+        result = rondo_barrier(rank->outer, NULL);
+    if (!result && first && !is_empty(next))
+        result = world_say(rank->sentence, RONDO_ERROR_INTERNAL,
+                           "the next communicator got the message of a closed one");
+    rondo_comm_close(closed);
+    rondo_comm_close(next);
+    rondo_cuda_mem_free(payload);
+    return result;
+}
+
+static rondo_result calls_one_that_closed(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, call_one_that_closed);
+}
+
+Test(gpu_arenas, the_next_communicator_gets_no_message_of_a_closed_one)
+{
+    struct gpu_scene scene = {.devices = 2};
+    const struct world world = {.size = 2, .processes = true};
+
+    cr_assert(world_run(&world, calls_one_that_closed, &scene, &report) == 0, "%s", report.summary);
 }
