@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct lock list_lock = LOCK_AT(LOCK_GPU_JUDGED);
 FORK_RENEWS({.lock = &list_lock});
@@ -31,6 +32,39 @@ void gpu_judge_enlist(struct gpu_plans *plans)
     plans->next_watched = list;
     list = plans;
     lock_give(&list_lock);
+}
+
+/* ---- The errors of a stream ------------------------------------------------------------------ */
+
+void gpu_errors_drop(struct gpu_errors *errors)
+{
+    bool last;
+
+    lock_take(&errors->lock);
+    last = --errors->users == 0;
+    lock_give(&errors->lock);
+    if (!last)
+        return;
+    lock_done(&errors->lock);
+    free(errors);
+}
+
+struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors)
+{
+    lock_take(&errors->lock);
+    errors->users++;
+    lock_give(&errors->lock);
+    return errors;
+}
+
+void gpu_errors_note(struct gpu_errors *errors, rondo_result result)
+{
+    lock_take(&errors->lock);
+    if (!errors->result) {
+        errors->result = result;
+        memcpy(errors->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    }
+    lock_give(&errors->lock);
 }
 
 /* ---- One communicator ------------------------------------------------------------------------ */
