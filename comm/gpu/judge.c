@@ -160,6 +160,13 @@ bool gpu_judge(struct gpu_plans *plans)
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 
+/* A stream from which a graph got calls; which launches of it have ended nobody knows. */
+struct gpu_capture {
+    struct gpu_capture *next;
+    struct gpu_errors *errors;
+    bool told; /* that the communicator is broken */
+};
+
 rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *errors)
 {
     struct gpu_capture *capture;
@@ -190,8 +197,10 @@ static void judge_captures(struct gpu_plans *plans, struct gpu_errors *errors)
 
     lock_take(&plans->inflights_lock);
     for (struct gpu_capture *capture = plans->captures; capture; capture = capture->next)
-        if (capture->errors == errors && (result = say_broken(plans)))
+        if (capture->errors == errors && (result = say_broken(plans))) {
             gpu_errors_note(errors, result);
+            capture->told = true;
+        }
     lock_give(&plans->inflights_lock);
 }
 
@@ -242,6 +251,23 @@ void gpu_judge_stream(struct gpu_errors *errors)
                                    PATIENCE_JUDGE));
 }
 
+/* Streams of graphs hear of it that have not yet, or have still to come to the end of a launch. */
+static void tell_captures(struct gpu_plans *plans)
+{
+    bool launched = gpu_sequence_is_launched(&plans->gpu->sequence);
+    rondo_result result = say_broken(plans);
+
+    while (plans->captures) {
+        struct gpu_capture *capture = plans->captures;
+
+        plans->captures = capture->next;
+        if (result && (launched || !capture->told))
+            gpu_errors_note(capture->errors, result);
+        gpu_errors_drop(capture->errors);
+        free(capture);
+    }
+}
+
 /* Calls that are stuck for ever have failed. */
 void gpu_judge_delist(struct gpu_plans *plans)
 {
@@ -258,13 +284,7 @@ void gpu_judge_delist(struct gpu_plans *plans)
             settle(inflight->errors, say_broken(plans));
         inflight->errors = NULL;
     }
-    while (plans->captures) {
-        struct gpu_capture *capture = plans->captures;
-
-        plans->captures = capture->next;
-        gpu_errors_drop(capture->errors);
-        free(capture);
-    }
+    tell_captures(plans);
 }
 
 void gpu_query(struct gpu *gpu)

@@ -25,9 +25,30 @@ Test(gpu_ends, an_aborted_communicator_with_graphs_waits_for_no_stream_by_way_of
     expect(gpu_closes_aborted_before_graphs, 2, true, true);
 }
 
+/* They have the device's kernels all the same, and it was the last one that has. */
+Test(gpu_ends, nor_does_one_whose_devices_do_not_reach_each_other)
+{
+    setenv("CUDA_STANDIN_PEER", "0", 1);
+    expect(gpu_closes_aborted_before_calls, 2, true, false);
+}
+
+Test(gpu_ends, nor_does_one_whose_calls_are_on_the_device)
+{
+    expect(gpu_closes_aborted_before_graphs, 2, true, false);
+}
+
+Test(gpu_ends, nor_does_one_whose_calls_are_operations_of_the_stream)
+{
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect(gpu_closes_aborted_before_graphs, 2, true, false);
+}
+
 Test(gpu_ends, streams_end_that_come_later_to_calls_of_an_aborted_one)
 {
     expect(gpu_closes_aborted_before_calls, 2, true, true);
+    expect(gpu_closes_aborted_before_calls, 2, true, false);
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect(gpu_closes_aborted_before_calls, 2, true, false);
 }
 
 static void expect_survivor(bool host)
@@ -45,6 +66,7 @@ static void expect_survivor(bool host)
 Test(gpu_ends, nor_does_one_that_has_lost_a_peer)
 {
     expect_survivor(true);
+    expect_survivor(false);
 }
 
 Test(gpu_ends, a_sound_one_waits_for_launches_of_its_graphs)
