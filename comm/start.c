@@ -368,7 +368,7 @@ void rondo_comm_close(rondo_comm *comm)
     }
     if (group_holds(comm, NULL, "rondo_comm_close", "communicator") || registration_in_group(comm))
         return;
-    while (gpu_is_behind(comm_gpu(comm)) || !turn_idle(&comm->turn))
+    while (!gpu_shut(comm) || !turn_idle(&comm->turn))
         post_finish_or_doze(comm);
     comm_free(comm);
 }

@@ -196,12 +196,6 @@ struct gpu_outgrown {
     CUdeviceptr memory;
 };
 
-/* A stream from which a graph got calls; which launches of it have ended nobody knows. */
-struct gpu_capture {
-    struct gpu_capture *next;
-    struct gpu_errors *errors;
-};
-
 /* The stages of a broken communicator's device on leaving its calls (gpu/leave.c). */
 enum gpu_leaving {
     GPU_STAYS,
@@ -213,6 +207,7 @@ enum gpu_leaving {
 struct gpu_plans {
     struct gpu_plans *next; /* of those that are left alone for ever */
     rondo_comm *comm;
+    int rank, size; /* its, for when it is closed */
     struct gpu *gpu;
     struct cuda_launcher *launcher;
     struct gpu_arena *own;
@@ -241,8 +236,7 @@ struct gpu_plans {
     struct gpu_substitute substitutes[2];    /* of inputs, of outputs */
     struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
     struct gpu_outgrown *outgrown;           /* what they all were before they grew */
-    struct plan_entry
-        *plans; /* comm/state/plans.h; beside them programs for the device communicator */
+    struct plan_entry *plans;     /* beside them are programs for the device communicator */
     struct grouping *groups;      /* of ranks by their devices' links; NULL: all are equally near */
     struct link_costs costs;      /* with these groups */
     struct counts counts;         /* of the two ways of all_reduce in these groups */

@@ -124,6 +124,17 @@ bool gpu_stages(rondo_comm *comm, const void *memory)
     return found;
 }
 
+bool gpu_blocks_are_used(struct gpu *gpu)
+{
+    bool used = false;
+
+    lock_take(&gpu->lock);
+    for (const struct gpu_block *block = gpu->blocks; block && !used; block = block->next)
+        used = is_used(block);
+    lock_give(&gpu->lock);
+    return used;
+}
+
 void gpu_blocks_close(struct gpu *gpu, bool lost)
 {
     struct gpu_block *next;

@@ -8,8 +8,6 @@
 #include "comm/gpu/plan.h"
 
 #include "base/fail.h"
-#include "base/fork.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "collectives/levels/grouping.h"
@@ -244,6 +242,8 @@ static struct gpu_plans *make_plans(rondo_comm *comm)
     if (!plans)
         return NULL;
     plans->comm = comm;
+    plans->rank = comm->rank;
+    plans->size = comm->size;
     plans->gpu = comm_gpu(comm);
     plans->graph_blamed = -1;
     plans->last_inflight = &plans->inflights;
@@ -334,8 +334,8 @@ static void free_memory(struct gpu_plans *plans)
     give_back(plans, cuda_address(plans->table));
 }
 
-/* Release what the device may still use and what would wait for it. Where streams are stuck,
- * leave_alone() is called in its place. */
+/* Release what the device may still use and what would wait for it. Where streams have
+ * still to come, gpu_leave_alone() is called in its place. */
 static void close_device(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
@@ -355,28 +355,6 @@ static void close_device(struct gpu_plans *plans)
             gpu_unpin(cuda, plans->views[rank].arena, plans->comm->id);
 }
 
-static struct lock abandoned_lock = LOCK_AT(LOCK_GPU_ABANDONED);
-FORK_RENEWS({.lock = &abandoned_lock});
-
-/* Streams may still use all of it, the arenas of peers too. */
-static void leave_alone(struct gpu_plans *plans)
-{
-    static struct gpu_plans *left;
-    rondo_comm *comm = plans->comm;
-    struct heap_handle endpoint;
-    struct process *process;
-
-    (void)heap_enter(&endpoint);
-    for (int rank = 0; rank < comm->size; rank++)
-        (void)process_attach(&comm->endpoints[rank].heap, &process);
-    plans->gpu->arena = NULL;
-    lock_take(&abandoned_lock);
-    plans->next = left;
-    left = plans;
-    lock_give(&abandoned_lock);
-    log_info("what streams of a broken communicator may still use stays where it is");
-}
-
 void gpu_plans_close(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda;
@@ -385,7 +363,7 @@ void gpu_plans_close(struct gpu_plans *plans)
         return;
     cuda = plans->gpu->device.driver;
     if (!gpu_watchdog_stop(plans)) {
-        leave_alone(plans);
+        gpu_leave_alone(plans);
         return;
     }
     close_device(plans);

@@ -69,10 +69,34 @@ void gpu_agree(rondo_comm *comm)
         gpu_proxy_agree(comm);
 }
 
-bool gpu_is_behind(const struct gpu *gpu)
+/* True if a stream has still to come to a call, or to the end of a launched graph. */
+static bool is_behind(const struct gpu *gpu)
 {
     /* Acquire, pairs with the release in by_stream(): the call has its turn. */
-    return gpu && atomic_load_explicit(&gpu->behind, memory_order_acquire);
+    bool behind = atomic_load_explicit(&gpu->behind, memory_order_acquire);
+
+    if (behind || cuda_enter(&gpu->device))
+        return behind;
+    behind = gpu_sequence_is_launched(&gpu->sequence);
+    cuda_leave(&gpu->device);
+    return behind;
+}
+
+bool gpu_shut(rondo_comm *comm)
+{
+    struct gpu *gpu = comm_gpu(comm);
+    rondo_result why;
+    int culprit;
+
+    if (!gpu || gpu->shut)
+        return true;
+    if (!atomic_load_explicit(&comm->broken, memory_order_acquire))
+        return !is_behind(gpu);
+    why = status_failure(comm->status_pages[comm->rank], &culprit, gpu->why);
+    lock_take(&gpu->lock);
+    gpu->shut = why;
+    lock_give(&gpu->lock);
+    return why; /* or another thread is about to write it there */
 }
 
 void gpu_stop(struct gpu *gpu)
@@ -95,25 +119,56 @@ static void retire_arena(const rondo_comm *comm, struct gpu_arena *arena)
         heap_retire(arena, gpu_arena_bytes(comm->size), comm->lease ? leave_lease(comm) : NULL);
 }
 
+/* True if a stream or a graph is behind the broken communicator, and so has something of it: calls,
+ * the blocks that these are staged in, the event in graphs. Nobody says when such a graph is
+ * launched for the last time. */
+static bool is_needed(struct gpu *gpu)
+{
+    /* Acquire, pairs with the release in by_stream(): it touches nothing of this afterwards. */
+    return gpu->shut && (atomic_load_explicit(&gpu->behind, memory_order_acquire) ||
+                         atomic_load_explicit(&gpu->sequence.graphs, memory_order_acquire) ||
+                         gpu_blocks_are_used(gpu));
+}
+
+/* The device's kernels stay as well: to unload them waits for all streams. */
+static void let_stay(struct gpu *gpu)
+{
+    static struct gpu *_Atomic stays;
+
+    gpu->next = atomic_load_explicit(&stays, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&stays, &gpu->next, gpu, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+    log_info("what streams and graphs have of a broken communicator stays where it is");
+}
+
 void gpu_close(struct gpu *gpu, const rondo_comm *comm)
 {
     bool broken = comm && atomic_load_explicit(&comm->broken, memory_order_acquire);
+    bool stays;
 
     if (!gpu)
         return;
+    stays = is_needed(gpu);
     gpu_stop(gpu);
     gpu_proxy_close(gpu->proxy);
     if (!cuda_enter(&gpu->device)) {
         gpu_plans_close(gpu->plans);
-        gpu_blocks_close(gpu, broken);
-        gpu_captured_close(gpu);
-        gpu_sequence_close(&gpu->sequence);
+        if (!stays) {
+            gpu_blocks_close(gpu, broken);
+            gpu_captured_close(gpu);
+            gpu_sequence_close(&gpu->sequence);
+        }
         if (gpu->stream)
             gpu->device.driver->cuStreamDestroy(gpu->stream);
         cuda_leave(&gpu->device);
     }
     retire_arena(comm, gpu->arena);
     gpu_gate_close(gpu->gate);
+    if (stays) {
+        let_stay(gpu);
+        return;
+    }
     cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);
     spares_done(&gpu->spares);

@@ -28,12 +28,16 @@ rondo_result gpu_settle(rondo_comm *comm);
 void gpu_agree(rondo_comm *comm);
 /* Tells adapters of devices: the way to reach them, and whose memory; NULL: nobody's. */
 const struct device_source *gpu_device_source(const rondo_comm *comm, enum device_way *ret_way);
-/* True if a stream has still to hand over a call, which then takes its turn. Accepts NULL. */
-bool gpu_is_behind(const struct gpu *gpu);
+/*
+ * The communicator is about to be closed: from now on no stream hands over a call of it, which
+ * would take a turn. False: it is sound, and streams have still to come to calls or to launched
+ * graphs of it; ask again. A broken one waits for no stream.
+ */
+bool gpu_shut(rondo_comm *comm);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);
-/* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL for
- * each. */
+/* Waits for what streams have still to do, unless the communicator is broken: what they may come to
+ * later stays. Accepts NULL for each. */
 void gpu_close(struct gpu *gpu, const rondo_comm *comm);
 
 /* Brings the memory of calls to where the host or the device can use it, and moves messages. */

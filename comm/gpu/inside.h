@@ -44,10 +44,13 @@ struct gpu {
     size_t piece;         /* bytes that it makes long calls of */
     struct gpu_sequence sequence;
     atomic_int behind; /* calls outside of graphs that streams have still to hand over */
+    struct gpu *next;  /* of those that stay when their communicators are closed */
     struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
     struct lock lock;               /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */
+    rondo_result shut;       /* why streams hand over no calls any more, RONDO_OK: they do */
+    char why[FAIL_SENTENCE_MAX];
     struct spares spares;    /* of calls that have ended */
     void *arena;             /* gpu/arena.h; in the shared heap, NULL: none */
     struct gpu_plans *plans; /* NULL: calls go by way of the host */
@@ -103,6 +106,8 @@ rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **re
 void gpu_block_return(struct gpu *gpu, struct gpu_block *block); /* nothing uses it */
 void gpu_block_keep(struct gpu *gpu, struct gpu_block *block);
 void gpu_block_lose(struct gpu *gpu, struct gpu_block *block);
+/* True if streams have still to use some. */
+bool gpu_blocks_are_used(struct gpu *gpu);
 /* All that streams have still to use are waited for, or, if `lost`, left alone for ever. */
 void gpu_blocks_close(struct gpu *gpu, bool lost);
 
@@ -188,7 +193,7 @@ bool gpu_moves(const struct gpu *gpu, const struct batch *batch);
 /* The batch has ended, or failed: what is queued for it on the device ends. */
 void gpu_move_end(struct gpu *gpu);
 
-/* ---- gpu/queue.c ----------------------------------------------------------------------------- */
+/* ---- gpu/judge.c ----------------------------------------------------------------------------- */
 
 /* Keeps a stream's errors that come after the call returned. */
 struct gpu_errors {
@@ -204,10 +209,13 @@ void gpu_errors_drop(struct gpu_errors *errors);
 /* With the thread's last sentence. */
 void gpu_errors_note(struct gpu_errors *errors, rondo_result result);
 
+/* ---- gpu/queue.c ----------------------------------------------------------------------------- */
+
 /* Queue batches on a CUDA stream: data to the host, the calls there, side by side, and back. */
 rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
                        struct gpu_errors *errors);
-/* Forget what graphs had: no graph with calls of this communicator is launched any more. */
+/* Forget what graphs had: the communicator is sound, so that no graph with calls of it is launched
+ * any more. */
 void gpu_captured_close(struct gpu *gpu);
 
 /* ---- gpu/many.c ------------------------------------------------------------------------------ */

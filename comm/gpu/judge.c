@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct lock list_lock = LOCK_AT(LOCK_GPU_JUDGED);
 FORK_RENEWS({.lock = &list_lock});
@@ -31,6 +32,39 @@ void gpu_judge_enlist(struct gpu_plans *plans)
     plans->next_watched = list;
     list = plans;
     lock_give(&list_lock);
+}
+
+/* ---- The errors of a stream ------------------------------------------------------------------ */
+
+void gpu_errors_drop(struct gpu_errors *errors)
+{
+    bool last;
+
+    lock_take(&errors->lock);
+    last = --errors->users == 0;
+    lock_give(&errors->lock);
+    if (!last)
+        return;
+    lock_done(&errors->lock);
+    free(errors);
+}
+
+struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors)
+{
+    lock_take(&errors->lock);
+    errors->users++;
+    lock_give(&errors->lock);
+    return errors;
+}
+
+void gpu_errors_note(struct gpu_errors *errors, rondo_result result)
+{
+    lock_take(&errors->lock);
+    if (!errors->result) {
+        errors->result = result;
+        memcpy(errors->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    }
+    lock_give(&errors->lock);
 }
 
 /* ---- One communicator ------------------------------------------------------------------------ */
@@ -140,6 +174,13 @@ bool gpu_judge(struct gpu_plans *plans)
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 
+/* A stream from which a graph got calls; which launches of it have ended nobody knows. */
+struct gpu_capture {
+    struct gpu_capture *next;
+    struct gpu_errors *errors;
+    bool told; /* that the communicator is broken */
+};
+
 rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *errors)
 {
     struct gpu_capture *capture;
@@ -170,8 +211,10 @@ static void judge_captures(struct gpu_plans *plans, struct gpu_errors *errors)
 
     lock_take(&plans->inflights_lock);
     for (struct gpu_capture *capture = plans->captures; capture; capture = capture->next)
-        if (capture->errors == errors && (result = say_broken(plans)))
+        if (capture->errors == errors && (result = say_broken(plans))) {
             gpu_errors_note(errors, result);
+            capture->told = true;
+        }
     lock_give(&plans->inflights_lock);
 }
 
@@ -222,6 +265,23 @@ void gpu_judge_stream(struct gpu_errors *errors)
                                    PATIENCE_JUDGE));
 }
 
+/* Streams of graphs hear of it that have not yet, or have still to come to the end of a launch. */
+static void tell_captures(struct gpu_plans *plans)
+{
+    bool launched = gpu_sequence_is_launched(&plans->gpu->sequence);
+    rondo_result result = say_broken(plans);
+
+    while (plans->captures) {
+        struct gpu_capture *capture = plans->captures;
+
+        plans->captures = capture->next;
+        if (result && (launched || !capture->told))
+            gpu_errors_note(capture->errors, result);
+        gpu_errors_drop(capture->errors);
+        free(capture);
+    }
+}
+
 /* Calls that are stuck for ever have failed. */
 void gpu_judge_delist(struct gpu_plans *plans)
 {
@@ -238,13 +298,7 @@ void gpu_judge_delist(struct gpu_plans *plans)
             settle(inflight->errors, say_broken(plans));
         inflight->errors = NULL;
     }
-    while (plans->captures) {
-        struct gpu_capture *capture = plans->captures;
-
-        plans->captures = capture->next;
-        gpu_errors_drop(capture->errors);
-        free(capture);
-    }
+    tell_captures(plans);
 }
 
 void gpu_query(struct gpu *gpu)

@@ -176,6 +176,12 @@ void gpu_leave_memory(const struct gpu_plans *plans, CUdeviceptr memory);
 /* Give back what is over, of all communicators that this process has closed. */
 void gpu_left_reap(void);
 
+/* ---- share/alone.c --------------------------------------------------------------------------- */
+
+/* Keep the plans of a broken communicator, which is closed, for streams that have still to come to
+ * its calls, and let these go on then. */
+void gpu_leave_alone(struct gpu_plans *plans);
+
 /* ---- share/reserve.c ------------------------------------------------------------------------- */
 
 /* Allocate the reserve and show it to the others. */

@@ -42,37 +42,6 @@ struct staged {
     struct task tasks[];
 };
 
-void gpu_errors_drop(struct gpu_errors *errors)
-{
-    bool last;
-
-    lock_take(&errors->lock);
-    last = --errors->users == 0;
-    lock_give(&errors->lock);
-    if (!last)
-        return;
-    lock_done(&errors->lock);
-    free(errors);
-}
-
-struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors)
-{
-    lock_take(&errors->lock);
-    errors->users++;
-    lock_give(&errors->lock);
-    return errors;
-}
-
-void gpu_errors_note(struct gpu_errors *errors, rondo_result result)
-{
-    lock_take(&errors->lock);
-    if (!errors->result) {
-        errors->result = result;
-        memcpy(errors->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
-    }
-    lock_give(&errors->lock);
-}
-
 static void free_staged(struct staged *staged)
 {
     if (atomic_fetch_sub_explicit(&staged->users, 1, memory_order_acq_rel) != 1)
@@ -182,15 +151,26 @@ static void run(void *context)
     atomic_store_explicit(&flags->done.value, 1, memory_order_release);
 }
 
-/* If the worker cannot take it, it is run here: its turn has come up, and peers wait for it. */
-static void hand_over(struct staged *staged)
+/* If the worker cannot take it, it is to be run here, as its turn has come up, and peers wait for
+ * it: false. */
+static bool hand_over(struct staged *staged)
 {
     struct batch *batch = &staged->batch;
 
     memcpy(staged->tasks, staged->originals, (size_t)batch->count * sizeof(struct task));
     batch_open(batch, batch->comm, staged->tasks, batch->count);
-    if (rondo_stream_call(staged->gpu->worker, run, staged))
-        run(staged);
+    return !rondo_stream_call(staged->gpu->worker, run, staged);
+}
+
+/* The stream goes on without the call, whose communicator was closed. */
+static void leave_out(struct staged *staged)
+{
+    struct gpu_flags *flags = staged->block->flags;
+
+    gpu_errors_note(staged->errors, rondo_fail(staged->gpu->shut, "%s", staged->gpu->why));
+    if (!staged->in_graph)
+        free_staged(staged);
+    atomic_store_explicit(&flags->done.value, 1, memory_order_release);
 }
 
 /* At every launch of a graph, or once. No CUDA calls are allowed here. */
@@ -199,13 +179,20 @@ static void CUDA_CB by_stream(void *context)
     struct staged *staged = context;
     struct gpu_flags *flags = staged->block->flags;
     struct gpu *gpu = staged->gpu; /* the call may have ended when it is handed over */
-    bool in_graph = staged->in_graph;
+    bool in_graph = staged->in_graph, shut, taken;
 
     atomic_store_explicit(&flags->ready.value, 0, memory_order_relaxed);
     atomic_store_explicit(&flags->done.value, 0, memory_order_relaxed);
     atomic_store_explicit(&flags->free.value, 0, memory_order_release);
-    hand_over(staged);
-    /* Release, pairs with the acquire in gpu_is_behind(). The communicator may be closed then. */
+    lock_take(&gpu->lock); /* who closes the communicator comes before it, or waits for its turn */
+    shut = gpu->shut;
+    taken = !shut && hand_over(staged);
+    lock_give(&gpu->lock);
+    if (shut)
+        leave_out(staged);
+    else if (!taken)
+        run(staged);
+    /* Release, pairs with the acquires in gpu.c. The communicator may be closed then. */
     if (!in_graph)
         atomic_fetch_sub_explicit(&gpu->behind, 1, memory_order_release);
 }
@@ -420,8 +407,8 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
             keep(staged);
         else if (staged->by_stream)
             free_staged(staged);
-        else
-            hand_over(staged);
+        else if (!hand_over(staged))
+            run(staged);
     }
     return RONDO_OK;
 }

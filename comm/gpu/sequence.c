@@ -49,6 +49,20 @@ void gpu_sequence_close(struct gpu_sequence *sequence)
     lock_done(&sequence->lock);
 }
 
+bool gpu_sequence_is_launched(const struct gpu_sequence *sequence)
+{
+    const struct cuda_driver *cuda = sequence->cuda;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool launched;
+
+    if (!atomic_load_explicit(&sequence->graphs, memory_order_acquire))
+        return false;
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
+    launched = cuda->cuEventQuery(sequence->last) == CUDA_ERROR_NOT_READY;
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
+    return launched;
+}
+
 /* With the lock held: the chain of that capture, or one that it may have. */
 static struct gpu_chain *find_chain(struct gpu_sequence *sequence, cuuint64_t capture)
 {

@@ -41,6 +41,8 @@ struct gpu_place {
 /* The device's context is current for all of these. */
 rondo_result gpu_sequence_open(struct gpu_sequence *sequence, const struct cuda_driver *cuda);
 void gpu_sequence_close(struct gpu_sequence *sequence);
+/* True if a launch of a graph with calls, or a call where there are graphs, has not ended. */
+bool gpu_sequence_is_launched(const struct gpu_sequence *sequence);
 /* Order what is put into the stream from here on after all calls before. */
 rondo_result gpu_sequence_enter(struct gpu_sequence *sequence, CUstream stream,
                                 struct gpu_place *ret_place);

@@ -103,7 +103,7 @@ bool gpu_wait_read(const struct gpu_plans *plans, struct gpu_wait *ret_wait)
                                   .works = word == WORKS,
                                   .word = word,
                                   .fingerprint = (uint32_t)word};
-    return word & WAITS && ret_wait->peer < plans->comm->size;
+    return word & WAITS && ret_wait->peer < plans->size;
 }
 
 /* The flag that it waits for, and what it has to be. */
@@ -111,7 +111,7 @@ static _Atomic uint32_t *flag_of(const struct gpu_plans *plans, const struct gpu
                                  uint32_t *ret_wanted)
 {
     struct gpu_arena *arena = wait->data ? plans->own : plans->views[wait->peer].arena;
-    int from = wait->data ? wait->peer : plans->comm->rank;
+    int from = wait->data ? wait->peer : plans->rank;
 
     *ret_wanted = wait->data ? wait->fingerprint : 0;
     return &gpu_mailbox(arena, from, wait->channel)->full;

@@ -309,12 +309,14 @@ static bool is_busy(struct gpu_plans *plans, double *seen)
 {
     bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
     bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
+    bool leaves = atomic_load_explicit(&plans->leaving, memory_order_acquire) != GPU_LEFT;
 
     if (!all_ended(plans))
         return true;
     if (gpu_graph_waits(plans))
         *seen = clock_seconds();
-    return graphs && (broken ? clock_seconds() - *seen < PATIENCE_GRAPHS : gpu_graph_waits(plans));
+    return graphs &&
+           (broken ? leaves || clock_seconds() - *seen < PATIENCE_GRAPHS : gpu_graph_waits(plans));
 }
 
 bool gpu_watchdog_stop(struct gpu_plans *plans)

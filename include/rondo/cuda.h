@@ -46,7 +46,7 @@ RONDO_API rondo_result rondo_cuda_check(void);
  *
  * Of a launch of a graph it is not known whether its calls ended before the communicator broke. So
  * a stream from which a graph has captured calls reports the error at every synchronize and query
- * from then on, until the communicator is closed.
+ * from then on, until the communicator is closed; if it had none by then, at the next one.
  */
 RONDO_API rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream);
 

@@ -109,7 +109,7 @@ static void *let_go(void *argument)
     return NULL;
 }
 
-static rondo_result close_before_call(struct closing *closing, bool aborts)
+static rondo_result close_before_call(struct closing *closing)
 {
     struct gpu_rank *within = &closing->within;
     pthread_t thread;
@@ -119,21 +119,15 @@ static rondo_result close_before_call(struct closing *closing, bool aborts)
         result = RONDO_ERROR_SYSTEM;
     if (!result)
         result = call(closing);
-    if (!result)
-        result = rondo_barrier(within->outer, NULL); /* who aborts does not end a peer's call */
-    if (!result && aborts)
-        result = rondo_comm_abort(within->comm);
     if (result || pthread_create(&thread, NULL, let_go, closing))
         return world_say(within->sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(NULL));
     rondo_comm_close(within->comm);
     pthread_join(thread, NULL);
     result = rondo_stream_synchronize(within->stream);
-    if (result != (aborts ? RONDO_ERROR_ABORTED : RONDO_OK))
-        return world_say(within->sentence, RONDO_ERROR_INTERNAL, "the stream says %d", result);
-    return RONDO_OK;
+    return result ? world_say(within->sentence, result, "%s", rondo_last_error(NULL)) : RONDO_OK;
 }
 
-static rondo_result close_behind(struct gpu_rank *rank, bool aborts)
+static rondo_result close_behind(struct gpu_rank *rank)
 {
     int32_t host[COUNT], size = rondo_comm_size(rank->comm), sum = size * (size + 1) / 2;
     struct closing closing = {.within = *rank,
@@ -151,11 +145,11 @@ static rondo_result close_behind(struct gpu_rank *rank, bool aborts)
     if (!result)
         result = rondo_comm_split(rank->comm, 0, 0, &config, &closing.within.comm);
     if (!result)
-        result = close_before_call(&closing, aborts);
+        result = close_before_call(&closing);
     if (result) /* the stream may be stuck */
         return result;
     device_copy(host, closing.memory, sizeof(host));
-    for (int i = 0; i < COUNT && !aborts && !result; i++)
+    for (int i = 0; i < COUNT && !result; i++)
         if (host[i] != sum)
             result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "element %d is %d, not %d", i,
                                host[i], sum);
@@ -164,22 +158,7 @@ static rondo_result close_behind(struct gpu_rank *rank, bool aborts)
     return result;
 }
 
-static rondo_result close_sound(struct gpu_rank *rank)
-{
-    return close_behind(rank, false);
-}
-
 rondo_result gpu_closes_before_a_call(rondo_comm *comm, void *scene, char *sentence)
 {
-    return gpu_rank_run(comm, scene, sentence, close_sound);
-}
-
-static rondo_result close_aborted(struct gpu_rank *rank)
-{
-    return close_behind(rank, true);
-}
-
-rondo_result gpu_closes_aborted_before_a_call(rondo_comm *comm, void *scene, char *sentence)
-{
-    return gpu_rank_run(comm, scene, sentence, close_aborted);
+    return gpu_rank_run(comm, scene, sentence, close_behind);
 }

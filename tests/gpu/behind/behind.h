@@ -8,9 +8,7 @@
 
 /* Streams come to a call when it is older than the timeout, the last one later than the others. */
 rondo_result gpu_calls_older_than_the_timeout(rondo_comm *comm, void *scene, char *sentence);
-/* A communicator with a call in a graph is closed before its stream comes to another call; it is
- * sound, or was aborted. */
+/* A communicator with a call in a graph is closed before its stream comes to another call. */
 rondo_result gpu_closes_before_a_call(rondo_comm *comm, void *scene, char *sentence);
-rondo_result gpu_closes_aborted_before_a_call(rondo_comm *comm, void *scene, char *sentence);
 
 #endif

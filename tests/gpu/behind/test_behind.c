@@ -27,5 +27,4 @@ Test(gpu_behind, the_time_in_the_queue_does_not_count_as_a_wait_for_peers)
 Test(gpu_behind, closing_awaits_calls_that_streams_have_still_to_hand_over)
 {
     expect(gpu_closes_before_a_call, 2, true, true);
-    expect(gpu_closes_aborted_before_a_call, 2, true, true);
 }
