@@ -22,6 +22,9 @@ const char *launch_variable(const char *name);
 /* Read a variable that is a whole number from `least` on; *ret_value stays if it is not set. */
 rondo_result launch_number(const char *name, int least, int *ret_value);
 
+/* True if MASTER_ADDR is this host, whichever it is. */
+bool launch_is_loopback(const char *host);
+
 /* Describe the job by the environment of one launcher; fills local_rank and local_size if they
  * follow from it. launch->rank, size and the local variables are read. */
 typedef rondo_result launch_describe(struct launch *launch, struct launch_job *job);

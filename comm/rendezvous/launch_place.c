@@ -140,12 +140,15 @@ static rondo_result place_local(struct launch *launch, const struct launch_job *
     return RONDO_OK;
 }
 
-/* torchrun's own store has the port: ours is the next one. */
+/* torchrun's own store has the port: ours is the next one. Rank 0 that is to meet at its loopback
+ * listens everywhere, as at a name that is no address, as ranks of other hosts may have been told
+ * its own name. */
 static rondo_result place_master(struct launch *launch, struct bootstrap_place *place)
 {
     const char *host = launch_variable("MASTER_ADDR");
     const char *store = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
     bool six = strchr(host, ':') && *host != '[';
+    bool everywhere = launch->rank == 0 && launch_is_loopback(host);
     int port = 0;
     int length;
     rondo_result result = launch_number("MASTER_PORT", 1, &port);
@@ -154,8 +157,9 @@ static rondo_result place_master(struct launch *launch, struct bootstrap_place *
         return result;
     if (store && !strcmp(store, "True"))
         port += port < 65535 ? 1 : -1;
-    length = snprintf(place->address, sizeof(place->address), "%s%s%s:%d", six ? "[" : "", host,
-                      six ? "]" : "", port);
+    length = everywhere ? snprintf(place->address, sizeof(place->address), "all-addresses:%d", port)
+                        : snprintf(place->address, sizeof(place->address), "%s%s%s:%d",
+                                   six ? "[" : "", host, six ? "]" : "", port);
     if (length >= (int)sizeof(place->address))
         return rondo_fail(RONDO_ERROR_INVALID, "MASTER_ADDR has %zu characters: too many",
                           strlen(host));
