@@ -167,15 +167,22 @@ static rondo_result place_master(struct launch *launch, struct bootstrap_place *
     return place_tcp(launch, place);
 }
 
-/* A place that cannot be opened is told as well, as nothing, so that nobody waits for it. */
+/* A place that cannot be opened is told as well, as nothing, so that nobody waits for it. The rank
+ * is claimed first: the daemon would take another process that says it is this rank for it. */
 static rondo_result place_shared(struct launch *launch)
 {
     static atomic_uint shares; /* daemons keep what a name meant, also after an open that failed */
     unsigned share = atomic_fetch_add_explicit(&shares, 1, memory_order_relaxed);
     rondo_result opened = RONDO_OK, result;
+    const char *name = launch_variable("PMIX_NAMESPACE");
     char key[32], why[FAIL_SENTENCE_MAX] = "";
     rondo_unique_id id;
 
+    set_job(launch, launch->launcher, name, false);
+    snprintf(launch->place.address, sizeof(launch->place.address), "PMIX_NAMESPACE %.200s", name);
+    result = launch_claim(launch);
+    if (result)
+        return result;
     snprintf(key, sizeof(key), "rondo.place.%u", share);
     if (launch->rank == 0)
         opened = bootstrap_id_create_for_hosts(&id);

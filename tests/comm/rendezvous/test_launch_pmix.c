@@ -8,6 +8,7 @@
 #include "base/fail.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void be_rank(int rank, const char *const *variables, struct said *said)
 
     clearenv();
     setenv("RONDO_LOG", "none", 1);
-    setenv("PMIX_NAMESPACE", "a-job", 1);
+    setenv("PMIX_NAMESPACE", folder, 1);
     snprintf(text, sizeof(text), "%s/said", folder);
     setenv("FAKE_FILE", text, 1);
     snprintf(text, sizeof(text), "%d", rank);
@@ -46,12 +47,28 @@ static void be_rank(int rank, const char *const *variables, struct said *said)
         snprintf(said->launcher, sizeof(said->launcher), "%s", said->launch.launcher);
 }
 
+static void make_folder(void)
+{
+    cr_assert(mkdtemp(strcpy(folder, "/tmp/rondo-pmix-XXXXXX")));
+}
+
+static void remove_folder(void)
+{
+    for (int i = 0; i < 2; i++) {
+        char path[80];
+
+        snprintf(path, sizeof(path), "%s/said%s", folder, i ? ".done" : "");
+        unlink(path);
+    }
+    cr_assert_eq(rmdir(folder), 0);
+}
+
 /* Each rank is a process: the library is initialised once in each. */
 static void run_ranks(const char *const *variables, struct said said[RANKS])
 {
     int ends[RANKS][2];
 
-    cr_assert(mkdtemp(strcpy(folder, "/tmp/rondo-pmix-XXXXXX")));
+    make_folder();
     for (int rank = 0; rank < RANKS; rank++) {
         cr_assert_eq(pipe(ends[rank]), 0);
         if (fork() == 0) {
@@ -68,13 +85,7 @@ static void run_ranks(const char *const *variables, struct said said[RANKS])
         close(ends[rank][0]);
         wait(NULL);
     }
-    for (int i = 0; i < 2; i++) {
-        char path[80];
-
-        snprintf(path, sizeof(path), "%s/said%s", folder, i ? ".done" : "");
-        unlink(path);
-    }
-    cr_assert_eq(rmdir(folder), 0);
+    remove_folder();
 }
 
 static void expect_ranks(const struct said *said, int local_size)
@@ -170,4 +181,72 @@ Test(launch_pmix, whatever_is_missing_gets_a_sentence_on_every_rank)
                       said[rank].sentence, bad[i].parts[rank]);
         }
     }
+}
+
+/* ---- One process only is the rank ------------------------------------------------------------ */
+
+static const char *const two_hosts[] = {"FAKE_SIZE=2", "RONDO_INTERFACE=lo", NULL};
+
+/* Rank 0, then as rank 0 again its child (`forks`) or another process. What the second one heard
+ * comes back. */
+static void be_rank_twice(bool forks, struct said *ret_said, pid_t *ret_first)
+{
+    static struct said first, second;
+    int ends[2];
+
+    make_folder();
+    cr_assert_eq(pipe(ends), 0);
+    *ret_first = fork();
+    if (!*ret_first) {
+        be_rank(0, two_hosts, &first);
+        if (forks && !first.result && fork() == 0) {
+            second.result = launch_read(&second.launch);
+            snprintf(second.sentence, sizeof(second.sentence), "%s", fail_sentence());
+            _exit(write(ends[1], &second, sizeof(second)) < 0);
+        }
+        if (!forks)
+            first.result = write(ends[1], &first, sizeof(first)) < 0;
+        pause(); /* it is the rank until it is killed */
+        _exit(0);
+    }
+    cr_assert_eq(read(ends[0], ret_said, sizeof(*ret_said)), (ssize_t)sizeof(*ret_said));
+    if (!forks) {
+        if (fork() == 0) {
+            be_rank(0, two_hosts, &second);
+            _exit(write(ends[1], &second, sizeof(second)) < 0);
+        }
+        cr_assert_eq(read(ends[0], ret_said, sizeof(*ret_said)), (ssize_t)sizeof(*ret_said));
+    }
+    kill(*ret_first, SIGKILL);
+    while (wait(NULL) > 0)
+        ;
+    close(ends[0]);
+    close(ends[1]);
+    remove_folder();
+}
+
+Test(launch_pmix, a_child_of_a_rank_is_refused_before_it_talks_to_the_daemon)
+{
+    struct said said;
+    char part[80];
+    pid_t first;
+
+    be_rank_twice(true, &said, &first);
+    snprintf(part, sizeof(part), "process %d is rank 0 of this job, and this one", (int)first);
+    cr_expect_eq(said.result, RONDO_ERROR_INVALID);
+    cr_expect(strstr(said.sentence, part), "%s", said.sentence);
+}
+
+Test(launch_pmix, a_second_process_for_a_rank_is_refused_before_the_daemon_takes_it_for_the_first)
+{
+    struct said said;
+    char part[120];
+    pid_t first;
+
+    be_rank_twice(false, &said, &first);
+    snprintf(part, sizeof(part),
+             "process %d of this host is rank 0 of the job at PMIX_NAMESPACE %s", (int)first,
+             folder);
+    cr_expect_eq(said.result, RONDO_ERROR_INVALID);
+    cr_expect(strstr(said.sentence, part), "%s", said.sentence);
 }
