@@ -140,6 +140,16 @@ Test(launch_pmix, ranks_of_several_hosts_also_use_the_secret_that_they_have)
     cr_assert(said[0].launch.served && said[1].launch.served);
 }
 
+Test(launch_pmix, a_lone_size_may_be_anybodys)
+{
+    static const char *const variables[] = {"FAKE_SIZE=2", "FAKE_LOCAL_SIZE=2", "WORLD_SIZE=4",
+                                            NULL};
+    struct said said[RANKS];
+
+    run_ranks(variables, said);
+    expect_ranks(said, RANKS);
+}
+
 Test(launch_pmix, an_address_that_is_set_counts_more)
 {
     static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_ADDRESS=host:4711",
