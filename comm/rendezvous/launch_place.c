@@ -191,6 +191,8 @@ static rondo_result place_shared(struct launch *launch)
     result = launch_share(launch->rank, key, &id, opened ? 0 : sizeof(id));
     if (opened)
         return rondo_fail(opened, "%s", why);
+    if (result && launch->rank == 0 && !bootstrap_id_read(&id, &launch->place))
+        bootstrap_id_drop(&launch->place);
     if (!result)
         result = bootstrap_id_read(&id, &launch->place);
     if (!result)

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,4 +260,47 @@ Test(launch_pmix, a_second_process_for_a_rank_is_refused_before_the_daemon_takes
              folder);
     cr_expect_eq(said.result, RONDO_ERROR_INVALID);
     cr_expect(strstr(said.sentence, part), "%s", said.sentence);
+}
+
+/* ---- What is left of an open that failed ----------------------------------------------------- */
+
+static int count_files(void)
+{
+    DIR *folder_of_files = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder_of_files && readdir(folder_of_files))
+        count++;
+    closedir(folder_of_files);
+    return count;
+}
+
+/* The first open takes the name of the rank, which stays. */
+static int fail_three_times(void)
+{
+    static const char *const broken[] = {"FAKE_SIZE=2", "FAKE_BROKEN=PMIx_Fence",
+                                         "RONDO_INTERFACE=lo", NULL};
+    static struct said said;
+    int files = 0;
+
+    for (int i = 0; i < 3; i++) {
+        be_rank(0, broken, &said);
+        if (!said.result)
+            return 1;
+        files = i ? files : count_files();
+    }
+    return count_files() == files ? 0 : 2;
+}
+
+Test(launch_pmix, an_open_that_fails_leaves_no_server_behind)
+{
+    int status = -1;
+
+    make_folder();
+    if (fork() == 0)
+        _exit(fail_three_times());
+    wait(&status);
+    remove_folder();
+    cr_expect_eq(WEXITSTATUS(status), 0, "%d (1: it did not fail, 2: files are left)",
+                 WEXITSTATUS(status));
 }
