@@ -88,8 +88,12 @@ int main(void)
         return 1;
     }
     for (int number = 0; number < RANKS; number++)
-        if (fork() == 0)
+        if (fork() == 0) {
+            if (number)
+                close(pipe_ends[1]); /* so that reading ends if rank 0 has failed */
             return live(pipe_ends, number);
+        }
+    close(pipe_ends[1]);
     while (wait(&status) > 0)
         wrong += WIFEXITED(status) && WEXITSTATUS(status) != 0;
     return wrong != 0;

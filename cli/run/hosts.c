@@ -210,7 +210,7 @@ static bool send_order(int to, const char *text, size_t bytes)
         return false;
     }
     snprintf(head, sizeof(head), RUN_ORDER_FORMAT, bytes);
-    if (fcntl(to, F_SETPIPE_SZ, (int)bytes + 8192) >= 0 &&
+    if (fcntl(to, F_SETPIPE_SZ, (int)bytes + RUN_ORDER_ROOM) >= 0 &&
         write(to, head, RUN_ORDER_HEAD) == RUN_ORDER_HEAD &&
         write(to, text, bytes) == (ssize_t)bytes)
         return true;

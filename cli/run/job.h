@@ -116,7 +116,8 @@ void run_tag_done(struct run_tag *tag);
  * and the program's arguments.
  */
 #define RUN_ORDER_FORMAT "rondo run 1 %8zu\n"
-enum { RUN_ORDER_HEAD = 21, RUN_ORDER_MAX = 1 << 20 };
+/* The largest order fits, behind a head, into the largest pipe that users may have, of 1 MiB. */
+enum { RUN_ORDER_HEAD = 21, RUN_ORDER_ROOM = 8192, RUN_ORDER_MAX = (1 << 20) - RUN_ORDER_ROOM };
 
 /* Fills hosts, size, world and address. 0, or an exit status after a message, here and below. */
 int run_hosts_read(struct run_job *job, const char *list);

@@ -43,9 +43,6 @@ static void set_environment(const struct run_job *job, int rank)
         snprintf(limits, sizeof(limits), "%d:%d", job->elastic.least, job->elastic.most);
         setenv("RONDO_ELASTIC", limits, 1);
         setenv("RONDO_DOOR", job->elastic.door, 1);
-    } else if (getenv("RONDO_RANK")) { /* of the job that has started this `rondo run` */
-        unsetenv("RONDO_ELASTIC");
-        unsetenv("RONDO_DOOR");
     }
     if (job->ranks[rank].newcomer)
         setenv("RONDO_JOIN", "1", 1);

@@ -225,11 +225,21 @@ static bool make_names(struct run_job *job)
     return true;
 }
 
+/* A rank of an elastic job may have started this `rondo run`, whose ranks are none of that job. */
+static void forget_elastic(void)
+{
+    if (!getenv("RONDO_RANK"))
+        return;
+    unsetenv("RONDO_ELASTIC");
+    unsetenv("RONDO_DOOR");
+}
+
 static int run(struct run_job *job)
 {
     sigset_t signals;
     int watched;
 
+    forget_elastic();
     job->room = job->elastic.most > job->size ? job->elastic.most : job->size;
     job->ranks = calloc((size_t)job->room, sizeof(*job->ranks));
     for (int rank = 0; job->ranks && rank < job->room; rank++)

@@ -93,6 +93,9 @@ void bootstrap_id_watch(const struct bootstrap_place *place, const struct bootst
  * sentence of this thread's last error, for all who are there or come soon. */
 void bootstrap_id_refuse(const struct bootstrap_place *place);
 
+/* Nobody has got the id: its server, if this process has it, ends. */
+void bootstrap_id_drop(const struct bootstrap_place *place);
+
 /* A rank's part in a rendezvous. */
 struct bootstrap_part {
     const struct bootstrap_place *place; /* who watches may change the address while it looks */

@@ -54,6 +54,7 @@ struct id_server {
     struct lock watch_lock;
     const struct bootstrap_watch *watcher; /* NULL: nobody */
     bool refused;                          /* all who come get the sentence */
+    bool dropped;                          /* nobody will come */
     char sentence[FAIL_SENTENCE_MAX];      /* of that */
     atomic_bool done; /* release by the thread as its last act, acquire by who joins */
 };
@@ -131,8 +132,9 @@ static void id_close(struct id_server *server)
     sodium_memzero(&server->place, sizeof(server->place));
 }
 
-/* Join those that are done, or (`all`) tell all to stop and join them. What a child inherited is
- * closed but stays in the list: its thread's memory is as fork() met it, so none of it is freed. */
+/* Tell those that are dropped, or (`all`) all, to stop; join them and those that are done. What a
+ * child inherited is closed but stays in the list: its thread's memory is as fork() met it, so none
+ * of it is freed. */
 static void reap(bool all)
 {
     struct id_server **link = &servers;
@@ -141,21 +143,34 @@ static void reap(bool all)
     while (*link) {
         struct id_server *server = *link;
         bool ours = server->owner == getpid();
+        bool stop = all || server->dropped;
 
         if (!ours)
             id_close(server);
-        if (!ours || (!all && !atomic_load_explicit(&server->done, memory_order_acquire))) {
+        if (!ours || (!stop && !atomic_load_explicit(&server->done, memory_order_acquire))) {
             link = &server->next;
             continue;
         }
         *link = server->next;
-        if (all)
+        if (stop)
             eventfd_write(server->task.stop, 1);
         pthread_join(server->thread, NULL);
         id_close(server);
         free(server);
     }
     lock_give(&servers_lock);
+}
+
+void bootstrap_id_drop(const struct bootstrap_place *place)
+{
+    struct id_server *server;
+
+    lock_take(&servers_lock);
+    server = find(place);
+    if (server)
+        server->dropped = true;
+    lock_give(&servers_lock);
+    reap(false);
 }
 
 __attribute__((destructor)) static void stop_all(void)

@@ -107,10 +107,10 @@ static rondo_result find(const struct launcher **ret_launcher)
                  !launch_variable(launcher->rank) != !launch_variable(launcher->size))
             half = launcher;
     }
-    if (half && (half == &launchers[0] || !*ret_launcher))
-        return half_set(half);
     if (!*ret_launcher && launch_has_pmix())
         *ret_launcher = &by_pmix;
+    if (half && (half == &launchers[0] || !*ret_launcher))
+        return half_set(half);
     return RONDO_OK;
 }
 

@@ -8,6 +8,8 @@
 
 #include "comm/rendezvous/bootstrap.h"
 
+#include <sys/types.h>
+
 enum { LAUNCH_IDENTITY = 512 };
 
 struct launch_job {
@@ -21,6 +23,9 @@ struct launch_job {
 const char *launch_variable(const char *name);
 /* Read a variable that is a whole number from `least` on; *ret_value stays if it is not set. */
 rondo_result launch_number(const char *name, int least, int *ret_value);
+
+/* True if MASTER_ADDR is this host, whichever it is. */
+bool launch_is_loopback(const char *host);
 
 /* Describe the job by the environment of one launcher; fills local_rank and local_size if they
  * follow from it. launch->rank, size and the local variables are read. */
@@ -40,6 +45,9 @@ rondo_result launch_share(int rank, const char *key, void *bytes, size_t count);
 bool launch_secret_is_strong(const char *secret);
 /* If not: a key that takes a guess as long to make as it takes us. Remembered. */
 rondo_result launch_secret_stretch(const char *secret, unsigned char ret_key[BOOTSTRAP_SECRET]);
+
+/* launch_claim.c: `parent` is the rank, and this process is not. */
+rondo_result launch_refuse_child(pid_t parent, int rank);
 
 /* Fills place, served, open, job and unnamed. */
 rondo_result launch_place(struct launch *launch, const struct launch_job *job);

@@ -295,6 +295,15 @@ static void tell_meeting_point(const struct launch *launch, pid_t holder)
     bootstrap_take_part(&part, NULL, 0, NULL);
 }
 
+rondo_result launch_refuse_child(pid_t parent, int rank)
+{
+    return rondo_fail(RONDO_ERROR_INVALID,
+                      "process %d is rank %d of this job, and this one, which it has started, "
+                      "has only inherited its variables: unset them here, or give this job "
+                      "RONDO_RANK, RONDO_SIZE and RONDO_ADDRESS of its own",
+                      (int)parent, rank);
+}
+
 static rondo_result refuse(const struct launch *launch, pid_t holder, int fd)
 {
     bool child = is_ancestor(holder);
@@ -307,11 +316,7 @@ static rondo_result refuse(const struct launch *launch, pid_t holder, int fd)
     if (fd >= 0)
         close(fd);
     if (child)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "process %d is rank %d of this job, and this one, which it has started, "
-                          "has only inherited its variables: unset them here, or give this job "
-                          "RONDO_RANK, RONDO_SIZE and RONDO_ADDRESS of its own",
-                          (int)holder, launch->rank);
+        return launch_refuse_child(holder, launch->rank);
     return rondo_fail(RONDO_ERROR_INVALID,
                       "process %d of this host is rank %d of the job at %s already: give each job "
                       "an address of its own (MASTER_PORT or RONDO_ADDRESS), and end both if they "

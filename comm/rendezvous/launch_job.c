@@ -49,7 +49,7 @@ rondo_result launch_by_rondo(struct launch *launch, struct launch_job *job)
 
 /* ---- torchrun ------------------------------------------------------------------------------- */
 
-static bool is_loopback(const char *host)
+bool launch_is_loopback(const char *host)
 {
     return !strcmp(host, "localhost") || !strcmp(host, "::1") || !strcmp(host, "[::1]") ||
            !strncmp(host, "127.", 4);
@@ -70,8 +70,9 @@ rondo_result launch_by_torchrun(struct launch *launch, struct launch_job *job)
                           "set RONDO_ADDRESS to HOST:PORT of rank 0",
                           host ? "MASTER_PORT" : "MASTER_ADDR");
     all_local_if_counted(launch, job);
+    /* Kubeflow says localhost to rank 0 of several hosts, whose ranks have a secret. */
     if (launch->local_size < 0)
-        job->one_host = host && is_loopback(host);
+        job->one_host = host && launch_is_loopback(host) && !*setting_read_word(SETTING_SECRET);
     identify(job, names);
     return launch_number("MASTER_PORT", 1, &port);
 }

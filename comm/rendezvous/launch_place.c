@@ -140,12 +140,15 @@ static rondo_result place_local(struct launch *launch, const struct launch_job *
     return RONDO_OK;
 }
 
-/* torchrun's own store has the port: ours is the next one. */
+/* torchrun's own store has the port: ours is the next one. Rank 0 that is to meet at its loopback
+ * listens everywhere, as at a name that is no address, as ranks of other hosts may have been told
+ * its own name. */
 static rondo_result place_master(struct launch *launch, struct bootstrap_place *place)
 {
     const char *host = launch_variable("MASTER_ADDR");
     const char *store = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
     bool six = strchr(host, ':') && *host != '[';
+    bool everywhere = launch->rank == 0 && launch_is_loopback(host);
     int port = 0;
     int length;
     rondo_result result = launch_number("MASTER_PORT", 1, &port);
@@ -154,8 +157,9 @@ static rondo_result place_master(struct launch *launch, struct bootstrap_place *
         return result;
     if (store && !strcmp(store, "True"))
         port += port < 65535 ? 1 : -1;
-    length = snprintf(place->address, sizeof(place->address), "%s%s%s:%d", six ? "[" : "", host,
-                      six ? "]" : "", port);
+    length = everywhere ? snprintf(place->address, sizeof(place->address), "all-addresses:%d", port)
+                        : snprintf(place->address, sizeof(place->address), "%s%s%s:%d",
+                                   six ? "[" : "", host, six ? "]" : "", port);
     if (length >= (int)sizeof(place->address))
         return rondo_fail(RONDO_ERROR_INVALID, "MASTER_ADDR has %zu characters: too many",
                           strlen(host));
@@ -163,15 +167,22 @@ static rondo_result place_master(struct launch *launch, struct bootstrap_place *
     return place_tcp(launch, place);
 }
 
-/* A place that cannot be opened is told as well, as nothing, so that nobody waits for it. */
+/* A place that cannot be opened is told as well, as nothing, so that nobody waits for it. The rank
+ * is claimed first: the daemon would take another process that says it is this rank for it. */
 static rondo_result place_shared(struct launch *launch)
 {
     static atomic_uint shares; /* daemons keep what a name meant, also after an open that failed */
     unsigned share = atomic_fetch_add_explicit(&shares, 1, memory_order_relaxed);
     rondo_result opened = RONDO_OK, result;
+    const char *name = launch_variable("PMIX_NAMESPACE");
     char key[32], why[FAIL_SENTENCE_MAX] = "";
     rondo_unique_id id;
 
+    set_job(launch, launch->launcher, name, false);
+    snprintf(launch->place.address, sizeof(launch->place.address), "PMIX_NAMESPACE %.200s", name);
+    result = launch_claim(launch);
+    if (result)
+        return result;
     snprintf(key, sizeof(key), "rondo.place.%u", share);
     if (launch->rank == 0)
         opened = bootstrap_id_create_for_hosts(&id);
@@ -180,6 +191,8 @@ static rondo_result place_shared(struct launch *launch)
     result = launch_share(launch->rank, key, &id, opened ? 0 : sizeof(id));
     if (opened)
         return rondo_fail(opened, "%s", why);
+    if (result && launch->rank == 0 && !bootstrap_id_read(&id, &launch->place))
+        bootstrap_id_drop(&launch->place);
     if (!result)
         result = bootstrap_id_read(&id, &launch->place);
     if (!result)

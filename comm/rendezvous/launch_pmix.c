@@ -93,7 +93,9 @@ static rondo_result have_pmix(void)
             "PMIX_RANK is set, as launchers do that speak PMIx, and %s was not found: "
             "install libpmix2, or set RONDO_RANK, RONDO_SIZE and RONDO_ADDRESS",
             missing);
-    return status_of_init == PMIX_SUCCESS ? RONDO_OK : fail_pmix(status_of_init, "does not answer");
+    if (status_of_init != PMIX_SUCCESS)
+        return fail_pmix(status_of_init, "does not answer");
+    return owner == getpid() ? RONDO_OK : launch_refuse_child(owner, (int)self.rank);
 }
 
 /* ---- Who am I -------------------------------------------------------------------------------- */

@@ -19,10 +19,6 @@ COSTS = re.compile(r"latency ([\d.]+) us, ([\d.]+) GB/s through slots.* ([\d.]+)
 SHARED_OUT = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")  # bytes / ranks are a block
 
 
-def in_bytes(text):
-    return int(float(text.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(text[-1], 1))
-
-
 def measure(collective, ranks, algorithm, sizes):
     """Medians in microseconds by size, and the three numbers of the model."""
     command = ["rondo", "bench", collective, "-n", ranks, "-b", sizes, "--seconds", "0.1", "--csv", "-"]
@@ -55,8 +51,8 @@ def main():
     print("A message takes {} us, copying {} GB/s, adding {} GB/s on this machine.".format(*costs))
     for algorithm, (measured, _) in runs.items():
         print(f"{algorithm}\n      bytes   predicted   measured")
-        for size in map(in_bytes, sizes.split(",")):
-            print(f"{size:11} {predict(collective, ranks, algorithm, size, costs):8.2f} us {measured[size]:7.2f} us")
+        for size, took in measured.items():  # what ranks can share out, which may be a few bytes less than asked for
+            print(f"{size:11} {predict(collective, ranks, algorithm, size, costs):8.2f} us {took:7.2f} us")
     if int(ranks) > len(os.sched_getaffinity(0)):
         print("There are more ranks than cores: they take turns, which the model does not know of.")
 

@@ -180,6 +180,12 @@ def going_on_without_a_killed_rank():
     assert left == [f"rank {i} of 3, which was {r}: the sum is 7" for i, r in enumerate((0, 1, 3))], lines
 
 
+def going_on_ends_where_rank_0_cannot_begin():
+    result = subprocess.run([program("10_go_on")], capture_output=True, text=True, timeout=60,
+                            env=environment(RONDO_TIMEOUT="abc"), check=False)
+    assert result.returncode == 1 and "RONDO_TIMEOUT" in result.stderr, result
+
+
 def wrapper_of_cpp():
     if not os.path.exists(program("11_wrapper")):
         return "there is no compiler of C++"
@@ -193,7 +199,7 @@ def main():
              misspelt_setting_is_told_once_by_each_process, under_open_mpi, under_mpich,
              under_torchrun_variables, under_srun_variables, alone, threads_in_one_process, streams, send_and_receive,
              user_operation, split, pipeline, tensor_parallelism, shards, going_on_without_a_killed_rank,
-             wrapper_of_cpp]
+             going_on_ends_where_rank_0_cannot_begin, wrapper_of_cpp]
     return cases.run(cases.named(tests))
 
 

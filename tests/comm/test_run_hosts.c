@@ -77,6 +77,28 @@ Test(run_hosts, arguments_folder_and_variables_go_along_as_they_are)
     cr_assert_null(strstr(said, "|/|"), "it is in the folder of ssh: %s", said);
 }
 
+Test(run_hosts, ranks_are_none_of_the_elastic_job_that_has_started_the_command)
+{
+    static const char show[] = "--hosts a:1 sh -c 'echo \"|$RONDO_ELASTIC|$RONDO_DOOR|\"'";
+
+    setenv("RONDO_ELASTIC", "1:4", 1);
+    setenv("RONDO_DOOR", "/tmp/door", 1);
+    cr_assert_eq(run(show), 0, "%s", said);
+    check_says("|1:4|/tmp/door|\n");
+    setenv("RONDO_RANK", "1", 1); /* now a rank of that job starts it */
+    cr_assert_eq(run(show), 0, "%s", said);
+    check_says("|||\n");
+}
+
+Test(run_hosts, an_order_that_fits_into_no_pipe_is_refused_as_too_long)
+{
+    cr_assert_eq(run("--hosts a:1 true $(head -c 1045000 /dev/zero | tr '\\0' x | fold -w 100000)"),
+                 1, "%s", said);
+    check_says("program, arguments and variables are longer than 1040384 bytes");
+    cr_assert_eq(run("--hosts a:1 true $(head -c 1000000 /dev/zero | tr '\\0' x | fold -w 100000)"),
+                 0, "%s", said);
+}
+
 Test(run_hosts, ssh_gets_addresses_without_brackets)
 {
     cr_assert_eq(run_command(RUN " --ssh echo --hosts a:1,[fd00::1]:2,me@[fd00::2]:1 true 2>&1"), 0,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_launch.c - environments in, rank, size and meeting point (or a sentence) out. */
 #include "comm/rendezvous/launch.h"
+#include "tests/comm/rendezvous/party.h"
 
 #include "base/fail.h"
 
@@ -66,6 +67,9 @@ static const struct {
       "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=none", NULL}},
     {"torchrun's variables by hand, on the loopback", "torchrun", 1, 2, 1, 2, "unix:rondo-",
      {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500", NULL}},
+    {"rank 0 of Kubeflow's several hosts", "torchrun", 0, 2, -1, -1, "all-addresses:29500",
+     {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500", "RONDO_SECRET=s",
+      NULL}},
     {"torchrun on two hosts", "torchrun", 3, 4, 1, 2, "host.example:29500",
      {"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=host.example",
       "MASTER_PORT=29500", "RONDO_SECRET=s", NULL}},
@@ -209,9 +213,13 @@ Test(launch, every_contradiction_gets_a_sentence_that_names_the_variable)
     }
 }
 
-static const char *const one_job[] = {
-    "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=a",
-    NULL};
+static const char *const one_job[] = {"RANK=0",
+                                      "WORLD_SIZE=2",
+                                      "LOCAL_WORLD_SIZE=2",
+                                      "MASTER_ADDR=localhost",
+                                      "MASTER_PORT=29500",
+                                      "TORCHELASTIC_RUN_ID=a",
+                                      NULL};
 
 /* The place in a process of its own, whose count of opens begins anew. */
 static struct bootstrap_place place_with(const char *name, const char *value)
@@ -260,6 +268,47 @@ Test(launch, each_open_of_a_process_has_a_place_of_its_own)
         strcpy(addresses[i], launch.place.address);
         for (int j = 0; j < i; j++)
             cr_assert_str_neq(addresses[i], addresses[j]);
+    }
+}
+
+/* Starts a rank that has been told that address, and a port and a secret. */
+static pid_t start_by_master(const char *const *job, const char *rank, const char *address,
+                             const char *port)
+{
+    pid_t child = fork();
+
+    if (!child) {
+        struct launch launch;
+        int ranks[2];
+
+        set_only(job);
+        setenv("RANK", rank, 1);
+        setenv("MASTER_ADDR", address, 1);
+        setenv("MASTER_PORT", port, 1);
+        _exit(launch_read(&launch) ||
+              bootstrap_all_gather(&launch.place, launch.rank, launch.size, true, 60, &launch.rank,
+                                   sizeof(int), ranks));
+    }
+    return child;
+}
+
+Test(launch, the_master_of_several_hosts_may_be_told_localhost)
+{
+    static const char *const job[] = {"WORLD_SIZE=2", "RONDO_SECRET=0123456789abcdef0123456789abcd",
+                                      NULL};
+    struct bootstrap_place place;
+    const char *port;
+    pid_t ranks[2];
+
+    party_place(&place, true);
+    port = strrchr(place.address, ':') + 1;
+    ranks[0] = start_by_master(job, "0", "localhost", port);
+    ranks[1] = start_by_master(job, "1", "127.0.0.2", port);
+    for (int rank = 0; rank < 2; rank++) {
+        int status = -1;
+
+        waitpid(ranks[rank], &status, 0);
+        cr_expect_eq(status, 0, "rank %d", rank);
     }
 }
 

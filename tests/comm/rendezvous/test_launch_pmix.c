@@ -8,6 +8,8 @@
 #include "base/fail.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ static void be_rank(int rank, const char *const *variables, struct said *said)
 
     clearenv();
     setenv("RONDO_LOG", "none", 1);
-    setenv("PMIX_NAMESPACE", "a-job", 1);
+    setenv("PMIX_NAMESPACE", folder, 1);
     snprintf(text, sizeof(text), "%s/said", folder);
     setenv("FAKE_FILE", text, 1);
     snprintf(text, sizeof(text), "%d", rank);
@@ -46,12 +48,28 @@ static void be_rank(int rank, const char *const *variables, struct said *said)
         snprintf(said->launcher, sizeof(said->launcher), "%s", said->launch.launcher);
 }
 
+static void make_folder(void)
+{
+    cr_assert(mkdtemp(strcpy(folder, "/tmp/rondo-pmix-XXXXXX")));
+}
+
+static void remove_folder(void)
+{
+    for (int i = 0; i < 2; i++) {
+        char path[80];
+
+        snprintf(path, sizeof(path), "%s/said%s", folder, i ? ".done" : "");
+        unlink(path);
+    }
+    cr_assert_eq(rmdir(folder), 0);
+}
+
 /* Each rank is a process: the library is initialised once in each. */
 static void run_ranks(const char *const *variables, struct said said[RANKS])
 {
     int ends[RANKS][2];
 
-    cr_assert(mkdtemp(strcpy(folder, "/tmp/rondo-pmix-XXXXXX")));
+    make_folder();
     for (int rank = 0; rank < RANKS; rank++) {
         cr_assert_eq(pipe(ends[rank]), 0);
         if (fork() == 0) {
@@ -68,13 +86,7 @@ static void run_ranks(const char *const *variables, struct said said[RANKS])
         close(ends[rank][0]);
         wait(NULL);
     }
-    for (int i = 0; i < 2; i++) {
-        char path[80];
-
-        snprintf(path, sizeof(path), "%s/said%s", folder, i ? ".done" : "");
-        unlink(path);
-    }
-    cr_assert_eq(rmdir(folder), 0);
+    remove_folder();
 }
 
 static void expect_ranks(const struct said *said, int local_size)
@@ -129,6 +141,16 @@ Test(launch_pmix, ranks_of_several_hosts_also_use_the_secret_that_they_have)
     cr_assert(said[0].launch.served && said[1].launch.served);
 }
 
+Test(launch_pmix, a_lone_size_may_be_anybodys)
+{
+    static const char *const variables[] = {"FAKE_SIZE=2", "FAKE_LOCAL_SIZE=2", "WORLD_SIZE=4",
+                                            NULL};
+    struct said said[RANKS];
+
+    run_ranks(variables, said);
+    expect_ranks(said, RANKS);
+}
+
 Test(launch_pmix, an_address_that_is_set_counts_more)
 {
     static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_ADDRESS=host:4711",
@@ -170,4 +192,115 @@ Test(launch_pmix, whatever_is_missing_gets_a_sentence_on_every_rank)
                       said[rank].sentence, bad[i].parts[rank]);
         }
     }
+}
+
+/* ---- One process only is the rank ------------------------------------------------------------ */
+
+static const char *const two_hosts[] = {"FAKE_SIZE=2", "RONDO_INTERFACE=lo", NULL};
+
+/* Rank 0, then as rank 0 again its child (`forks`) or another process. What the second one heard
+ * comes back. */
+static void be_rank_twice(bool forks, struct said *ret_said, pid_t *ret_first)
+{
+    static struct said first, second;
+    int ends[2];
+
+    make_folder();
+    cr_assert_eq(pipe(ends), 0);
+    *ret_first = fork();
+    if (!*ret_first) {
+        be_rank(0, two_hosts, &first);
+        if (forks && !first.result && fork() == 0) {
+            second.result = launch_read(&second.launch);
+            snprintf(second.sentence, sizeof(second.sentence), "%s", fail_sentence());
+            _exit(write(ends[1], &second, sizeof(second)) < 0);
+        }
+        if (!forks)
+            first.result = write(ends[1], &first, sizeof(first)) < 0;
+        pause(); /* it is the rank until it is killed */
+        _exit(0);
+    }
+    cr_assert_eq(read(ends[0], ret_said, sizeof(*ret_said)), (ssize_t)sizeof(*ret_said));
+    if (!forks) {
+        if (fork() == 0) {
+            be_rank(0, two_hosts, &second);
+            _exit(write(ends[1], &second, sizeof(second)) < 0);
+        }
+        cr_assert_eq(read(ends[0], ret_said, sizeof(*ret_said)), (ssize_t)sizeof(*ret_said));
+    }
+    kill(*ret_first, SIGKILL);
+    while (wait(NULL) > 0)
+        ;
+    close(ends[0]);
+    close(ends[1]);
+    remove_folder();
+}
+
+Test(launch_pmix, a_child_of_a_rank_is_refused_before_it_talks_to_the_daemon)
+{
+    struct said said;
+    char part[80];
+    pid_t first;
+
+    be_rank_twice(true, &said, &first);
+    snprintf(part, sizeof(part), "process %d is rank 0 of this job, and this one", (int)first);
+    cr_expect_eq(said.result, RONDO_ERROR_INVALID);
+    cr_expect(strstr(said.sentence, part), "%s", said.sentence);
+}
+
+Test(launch_pmix, a_second_process_for_a_rank_is_refused_before_the_daemon_takes_it_for_the_first)
+{
+    struct said said;
+    char part[120];
+    pid_t first;
+
+    be_rank_twice(false, &said, &first);
+    snprintf(part, sizeof(part),
+             "process %d of this host is rank 0 of the job at PMIX_NAMESPACE %s", (int)first,
+             folder);
+    cr_expect_eq(said.result, RONDO_ERROR_INVALID);
+    cr_expect(strstr(said.sentence, part), "%s", said.sentence);
+}
+
+/* ---- What is left of an open that failed ----------------------------------------------------- */
+
+static int count_files(void)
+{
+    DIR *folder_of_files = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder_of_files && readdir(folder_of_files))
+        count++;
+    closedir(folder_of_files);
+    return count;
+}
+
+/* The first open takes the name of the rank, which stays. */
+static int fail_three_times(void)
+{
+    static const char *const broken[] = {"FAKE_SIZE=2", "FAKE_BROKEN=PMIx_Fence",
+                                         "RONDO_INTERFACE=lo", NULL};
+    static struct said said;
+    int files = 0;
+
+    for (int i = 0; i < 3; i++) {
+        be_rank(0, broken, &said);
+        if (!said.result)
+            return 1;
+        files = i ? files : count_files();
+    }
+    return count_files() == files ? 0 : 2;
+}
+
+Test(launch_pmix, an_open_that_fails_leaves_no_server_behind)
+{
+    int status = -1;
+
+    make_folder();
+    if (fork() == 0)
+        _exit(fail_three_times());
+    wait(&status);
+    remove_folder();
+    cr_expect_eq(WEXITSTATUS(status), 0, "%d (1: it did not fail, 2: files are left)",
+                 WEXITSTATUS(status));
 }
