@@ -4,7 +4,8 @@
  *
  * What a stream may still come to, be it a call that was queued long ago or a graph that is
  * launched at any time, stays where it is for as long as the process lives: flags, tables, the
- * arenas of peers. A stream that comes there must not wait for ever for a peer that has left
+ * arenas of peers. And peers keep their arenas for it, as long as this process lives
+ * (comm/failure/lease.c). A stream that comes there must not wait for ever for a peer that has left
  * the call: kernels were told to end at once, and from operations of streams a thread of the
  * process takes the waits. It ends when no graph is left, and no call.
  */

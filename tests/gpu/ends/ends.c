@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { COUNT = 10 };
@@ -194,6 +195,64 @@ static rondo_result closes_aborted_before_calls(struct gpu_rank *rank)
 rondo_result gpu_closes_aborted_before_calls(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, closes_aborted_before_calls);
+}
+
+enum { PAGE = 4096, PAGES = 8000, MARK = 0x5a };
+
+/* Memory of the shared heap, where that of the communicator was. */
+static bool take_pages(unsigned char *pages[PAGES])
+{
+    for (int i = 0; i < PAGES; i++) {
+        void *page;
+
+        if (rondo_mem_alloc(PAGE, &page))
+            return false;
+        pages[i] = memset(page, MARK, PAGE);
+    }
+    return true;
+}
+
+static bool give_pages(unsigned char *pages[PAGES])
+{
+    int changed = 0;
+
+    for (int i = 0; i < PAGES; i++) {
+        for (int k = 0; k < PAGE; k++)
+            changed += pages[i][k] != MARK;
+        rondo_mem_free(pages[i]);
+    }
+    return !changed;
+}
+
+static rondo_result use_memory_again(struct ending *ending)
+{
+    rondo_comm *outer = ending->rank->outer;
+    unsigned char *pages[PAGES];
+    bool absent = is_absent(ending);
+    rondo_result result = RONDO_OK;
+
+    if (!absent && (!hold(ending) || call(ending)))
+        return fail(ending, "a call that is held");
+    if (rondo_barrier(outer, NULL) || rondo_comm_abort(ending->comm))
+        return fail(ending, "the abort");
+    rondo_comm_close(ending->comm);
+    if (rondo_barrier(outer, NULL) || (absent && !take_pages(pages)) || rondo_barrier(outer, NULL))
+        return fail(ending, "memory after closing");
+    if (!absent)
+        result = go_on(ending, RONDO_ERROR_ABORTED);
+    if (result || rondo_barrier(outer, NULL))
+        return fail(ending, "the stream after closing");
+    return absent && !give_pages(pages) ? fail(ending, "memory of the peer changed") : RONDO_OK;
+}
+
+static rondo_result uses_memory_again(struct gpu_rank *rank)
+{
+    return run(rank, false, use_memory_again);
+}
+
+rondo_result gpu_uses_memory_of_an_aborted_one_again(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, uses_memory_again);
 }
 
 /* The others find out by a call that is not on the stream. */

@@ -51,6 +51,12 @@ Test(gpu_ends, streams_end_that_come_later_to_calls_of_an_aborted_one)
     expect(gpu_closes_aborted_before_calls, 2, true, false);
 }
 
+Test(gpu_ends, and_touch_no_memory_that_a_peer_has_used_again)
+{
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect(gpu_uses_memory_of_an_aborted_one_again, 2, true, false);
+}
+
 static void expect_survivor(bool host)
 {
     struct gpu_scene scene = {.devices = 2, .victim = 1, .host = host};
