@@ -25,7 +25,8 @@ FORK_RENEWS({.lock = &list_lock});
 static struct gpu_plans *list;
 static bool looks; /* a thread does, or is about to */
 
-/* True if a stream may come to something of these plans. */
+/* True if a stream may come to something of these plans, or to a part of a call that the driver
+ * took; such a call does not end. */
 static bool is_awaited(const struct gpu_plans *plans)
 {
     uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
@@ -33,7 +34,7 @@ static bool is_awaited(const struct gpu_plans *plans)
     if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
         return true;
     for (const struct gpu_inflight *at = plans->inflights; at; at = at->next)
-        if (!at->abandoned && (int32_t)(ended - at->number) < 0)
+        if ((int32_t)(ended - at->number) < 0)
             return true;
     return false;
 }

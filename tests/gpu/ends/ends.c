@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -278,6 +279,55 @@ static rondo_result closes_before_graphs_without_a_peer(struct gpu_rank *rank)
 rondo_result gpu_closes_before_graphs_without_a_peer(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, closes_before_graphs_without_a_peer);
+}
+
+/* The driver refuses a part of the call that the stream hands over. */
+static rondo_result close_after_refusal(struct ending *ending)
+{
+    if (!call(ending))
+        return fail(ending, "the driver refuses nothing");
+    return close_broken(ending, RONDO_ERROR_SYSTEM);
+}
+
+static rondo_result closes_after_a_refusal(struct gpu_rank *rank)
+{
+    return run(rank, true, close_after_refusal);
+}
+
+rondo_result gpu_closes_after_a_refusal(rondo_comm *comm, void *scene, char *sentence)
+{
+    setenv("CUDA_STANDIN_FAIL", ((struct gpu_scene *)scene)->failing, 1);
+    return gpu_rank_run(comm, scene, sentence, closes_after_a_refusal);
+}
+
+/* The driver takes what the call begins with, and the stream is held before it. */
+static rondo_result close_before_part(struct ending *ending)
+{
+    bool absent = is_absent(ending);
+
+    if (!absent && (!hold(ending) || !call(ending)))
+        return fail(ending, "the driver refuses nothing");
+    if (rondo_barrier(ending->rank->outer, NULL))
+        return fail(ending, "the ranks' meeting");
+    rondo_comm_close(ending->comm);
+    let_go(ending);
+    if (device_driver()->cuStreamSynchronize(ending->rank->cuda_stream))
+        return fail(ending, "the stream");
+    return RONDO_OK;
+}
+
+static rondo_result closes_before_a_part(struct gpu_rank *rank)
+{
+    return run(rank, false, close_before_part);
+}
+
+rondo_result gpu_closes_before_a_part(rondo_comm *comm, void *argument, char *sentence)
+{
+    const struct gpu_scene *scene = argument;
+
+    if (rondo_comm_rank(comm) == scene->victim)
+        setenv("CUDA_STANDIN_FAIL", scene->failing, 1);
+    return gpu_rank_run(comm, scene, sentence, closes_before_a_part);
 }
 
 /* ---- Sound ----------------------------------------------------------------------------------- */
