@@ -271,9 +271,10 @@ rondo_result comm_assemble(rondo_comm *comm)
 /*
  * Peers that have not closed the communicator may write into the arena: a message that nobody took,
  * or whatever a call does that this rank has left. Those of a broken one have to read why it broke.
- * If a network is forced upon ranks, they have nothing of each other's memory.
+ * If a network is forced upon ranks, they have nothing of each other's memory. `left`: neither this
+ * rank nor its device touches memory of peers any more; else these keep theirs until it has ended.
  */
-static void close_arena(rondo_comm *comm, bool broken)
+static void close_arena(rondo_comm *comm, bool broken, bool left)
 {
     bool unused = !broken || comm->settings.forced;
 
@@ -281,7 +282,8 @@ static void close_arena(rondo_comm *comm, bool broken)
         heap_free(comm->arena);
         return;
     }
-    leave_for_good(comm);
+    if (left)
+        leave_for_good(comm);
     if (comm->lease)
         unused = comm->lease->ops->is_over(comm->lease);
     if (unused && comm->lease)
@@ -322,7 +324,7 @@ static void keep_closed(rondo_comm *comm)
 
 void comm_free(rondo_comm *comm)
 {
-    bool broken;
+    bool broken, left;
 
     if (!comm)
         return;
@@ -332,11 +334,11 @@ void comm_free(rondo_comm *comm)
     answer_stop(comm);
     recovery_close(comm);
     networks_close(comm);
-    gpu_close(comm_gpu(comm), comm);
+    left = gpu_close(comm_gpu(comm), comm);
     leave_soon(comm);
     registration_drop_all(comm);
     leave_delist(comm);
-    close_arena(comm, broken);
+    close_arena(comm, broken, left);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);
     if (comm->entered)

@@ -74,10 +74,11 @@ void gpu_stop(struct gpu *gpu)
     (void)gpu;
 }
 
-void gpu_close(struct gpu *gpu, const rondo_comm *comm)
+bool gpu_close(struct gpu *gpu, const rondo_comm *comm)
 {
     (void)gpu;
     (void)comm;
+    return true;
 }
 
 rondo_result rondo_cuda_check(void)

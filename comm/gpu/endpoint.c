@@ -355,16 +355,16 @@ static void close_device(struct gpu_plans *plans)
             gpu_unpin(cuda, plans->views[rank].arena, plans->comm->id);
 }
 
-void gpu_plans_close(struct gpu_plans *plans)
+bool gpu_plans_close(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda;
 
     if (!plans)
-        return;
+        return true;
     cuda = plans->gpu->device.driver;
     if (!gpu_watchdog_stop(plans)) {
         gpu_leave_alone(plans);
-        return;
+        return false;
     }
     close_device(plans);
     gpu_timings_close(plans);
@@ -372,4 +372,5 @@ void gpu_plans_close(struct gpu_plans *plans)
         cuda->cuEventDestroy(plans->forked);
     free_plans(plans);
     gpu_left_reap();
+    return true;
 }

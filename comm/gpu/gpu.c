@@ -55,7 +55,7 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
         cuda_leave(&gpu->device);
     }
     if (result) {
-        gpu_close(gpu, NULL);
+        (void)gpu_close(gpu, NULL);
         return result;
     }
     log_info("works on CUDA device %d, %s", number, gpu->device.name);
@@ -142,18 +142,18 @@ static void let_stay(struct gpu *gpu)
     log_info("what streams and graphs have of a broken communicator stays where it is");
 }
 
-void gpu_close(struct gpu *gpu, const rondo_comm *comm)
+bool gpu_close(struct gpu *gpu, const rondo_comm *comm)
 {
     bool broken = comm && atomic_load_explicit(&comm->broken, memory_order_acquire);
-    bool stays;
+    bool stays, left = true;
 
     if (!gpu)
-        return;
+        return true;
     stays = is_needed(gpu);
     gpu_stop(gpu);
     gpu_proxy_close(gpu->proxy);
     if (!cuda_enter(&gpu->device)) {
-        gpu_plans_close(gpu->plans);
+        left = gpu_plans_close(gpu->plans);
         if (!stays) {
             gpu_blocks_close(gpu, broken);
             gpu_captured_close(gpu);
@@ -167,13 +167,14 @@ void gpu_close(struct gpu *gpu, const rondo_comm *comm)
     gpu_gate_close(gpu->gate);
     if (stays) {
         let_stay(gpu);
-        return;
+        return left;
     }
     cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);
     spares_done(&gpu->spares);
     lock_done(&gpu->lock);
     free(gpu);
+    return left;
 }
 
 void *gpu_spare_take(struct gpu *gpu, size_t bytes)

@@ -37,8 +37,8 @@ bool gpu_shut(rondo_comm *comm);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);
 /* Waits for what streams have still to do, unless the communicator is broken: what they may come to
- * later stays. Accepts NULL for each. */
-void gpu_close(struct gpu *gpu, const rondo_comm *comm);
+ * later stays. False: some of that touches memory of peers. Accepts NULL for each. */
+bool gpu_close(struct gpu *gpu, const rondo_comm *comm);
 
 /* Brings the memory of calls to where the host or the device can use it, and moves messages. */
 extern const struct backend gpu_backend;

@@ -93,8 +93,9 @@ int gpu_whose(const struct cuda_driver *cuda, const struct batch *batch, CUstrea
 /* ---- gpu/endpoint.c -------------------------------------------------------------------------- */
 
 struct gpu_plans;
-/* After all that was queued has ended, or was let go. Accepts NULL. */
-void gpu_plans_close(struct gpu_plans *plans);
+/* After all that was queued has ended, or was let go; false: some of it is still to come, and may
+ * touch memory of peers. Accepts NULL. */
+bool gpu_plans_close(struct gpu_plans *plans);
 
 /* ---- gpu/block.c ----------------------------------------------------------------------------- */
 

@@ -153,7 +153,7 @@ void gpu_timing_open(struct gpu_run *run, const struct choice_key *what, int cou
 void gpu_timing_close(struct gpu_run *run);
 /* The next two are for the watchdog. Looks whether the oldest call's stream has come to it. */
 void gpu_timing_look(struct gpu_plans *plans, struct gpu_inflight *inflight);
-/* The call, which has a timing, has ended, or been abandoned. */
+/* The call, which has a timing, has ended. */
 void gpu_timing_end(struct gpu_plans *plans, struct gpu_inflight *inflight);
 /* Free all; no call is on its way. */
 void gpu_timings_close(struct gpu_plans *plans);

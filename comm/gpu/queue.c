@@ -399,6 +399,8 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
         result = record(list.first, stream, record_after);
     if (result) {
         give_up(list.first);
+        for (int i = 0; i < count; i++) /* peers wait for what was not queued, and so do parts */
+            comm_break(batches[i].comm, result, batches[i].comm->rank);
         return result;
     }
     for (struct staged *staged = list.first; staged; staged = next) {

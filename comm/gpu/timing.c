@@ -273,8 +273,7 @@ void gpu_timing_end(struct gpu_plans *plans, struct gpu_inflight *inflight)
 {
     struct gpu_timing *timing = inflight->timing;
 
-    if (!inflight->abandoned)
-        see_end(plans, timing);
+    see_end(plans, timing);
     inflight->timing = NULL;
     lock_take(&plans->inflights_lock);
     timing->next = plans->timings->spare;

@@ -89,14 +89,15 @@ void gpu_inflight_abandon(struct gpu_plans *plans, struct gpu_inflight *inflight
 }
 
 /* The oldest call that has not ended, or of which its stream does not know yet how; those before it
- * are forgotten. Only the watchdog removes. */
+ * are forgotten. One that is abandoned stays: a stream may come to a part of it. Only the watchdog
+ * removes. */
 static struct gpu_inflight *oldest(struct gpu_plans *plans)
 {
     struct gpu_inflight *inflight;
 
     (void)gpu_judge(plans);
     lock_take(&plans->inflights_lock);
-    while ((inflight = plans->inflights) && !inflight->errors) {
+    while ((inflight = plans->inflights) && !inflight->errors && !inflight->abandoned) {
         if (inflight->timing) {
             lock_give(&plans->inflights_lock);
             gpu_timing_end(plans, inflight);

@@ -4,7 +4,8 @@
  *
  * What a stream may still come to, be it a call that was queued long ago or a graph that is
  * launched at any time, stays where it is for as long as the process lives: flags, tables, the
- * arenas of peers. A stream that comes there must not wait for ever for a peer that has left
+ * arenas of peers. And peers keep their arenas for it, as long as this process lives
+ * (comm/failure/lease.c). A stream that comes there must not wait for ever for a peer that has left
  * the call: kernels were told to end at once, and from operations of streams a thread of the
  * process takes the waits. It ends when no graph is left, and no call.
  */
@@ -24,7 +25,8 @@ FORK_RENEWS({.lock = &list_lock});
 static struct gpu_plans *list;
 static bool looks; /* a thread does, or is about to */
 
-/* True if a stream may come to something of these plans. */
+/* True if a stream may come to something of these plans, or to a part of a call that the driver
+ * took; such a call does not end. */
 static bool is_awaited(const struct gpu_plans *plans)
 {
     uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
@@ -32,7 +34,7 @@ static bool is_awaited(const struct gpu_plans *plans)
     if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
         return true;
     for (const struct gpu_inflight *at = plans->inflights; at; at = at->next)
-        if (!at->abandoned && (int32_t)(ended - at->number) < 0)
+        if ((int32_t)(ended - at->number) < 0)
             return true;
     return false;
 }

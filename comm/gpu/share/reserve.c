@@ -190,7 +190,7 @@ static rondo_result settle(struct gpu_plans *plans, bool devcomms)
              "another rank (no PID namespace in common, MIG?)",
              failed);
     gpu->plans = NULL;
-    gpu_plans_close(plans);
+    (void)gpu_plans_close(plans);
     return RONDO_OK;
 }
 

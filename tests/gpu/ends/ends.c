@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { COUNT = 10 };
@@ -196,6 +198,64 @@ rondo_result gpu_closes_aborted_before_calls(rondo_comm *comm, void *scene, char
     return gpu_rank_run(comm, scene, sentence, closes_aborted_before_calls);
 }
 
+enum { PAGE = 4096, PAGES = 8000, MARK = 0x5a };
+
+/* Memory of the shared heap, where that of the communicator was. */
+static bool take_pages(unsigned char *pages[PAGES])
+{
+    for (int i = 0; i < PAGES; i++) {
+        void *page;
+
+        if (rondo_mem_alloc(PAGE, &page))
+            return false;
+        pages[i] = memset(page, MARK, PAGE);
+    }
+    return true;
+}
+
+static bool give_pages(unsigned char *pages[PAGES])
+{
+    int changed = 0;
+
+    for (int i = 0; i < PAGES; i++) {
+        for (int k = 0; k < PAGE; k++)
+            changed += pages[i][k] != MARK;
+        rondo_mem_free(pages[i]);
+    }
+    return !changed;
+}
+
+static rondo_result use_memory_again(struct ending *ending)
+{
+    rondo_comm *outer = ending->rank->outer;
+    unsigned char *pages[PAGES];
+    bool absent = is_absent(ending);
+    rondo_result result = RONDO_OK;
+
+    if (!absent && (!hold(ending) || call(ending)))
+        return fail(ending, "a call that is held");
+    if (rondo_barrier(outer, NULL) || rondo_comm_abort(ending->comm))
+        return fail(ending, "the abort");
+    rondo_comm_close(ending->comm);
+    if (rondo_barrier(outer, NULL) || (absent && !take_pages(pages)) || rondo_barrier(outer, NULL))
+        return fail(ending, "memory after closing");
+    if (!absent)
+        result = go_on(ending, RONDO_ERROR_ABORTED);
+    if (result || rondo_barrier(outer, NULL))
+        return fail(ending, "the stream after closing");
+    return absent && !give_pages(pages) ? fail(ending, "memory of the peer changed") : RONDO_OK;
+}
+
+static rondo_result uses_memory_again(struct gpu_rank *rank)
+{
+    return run(rank, false, use_memory_again);
+}
+
+rondo_result gpu_uses_memory_of_an_aborted_one_again(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, uses_memory_again);
+}
+
 /* The others find out by a call that is not on the stream. */
 static rondo_result lose_peer_before_graphs(struct ending *ending)
 {
@@ -219,6 +279,55 @@ static rondo_result closes_before_graphs_without_a_peer(struct gpu_rank *rank)
 rondo_result gpu_closes_before_graphs_without_a_peer(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, closes_before_graphs_without_a_peer);
+}
+
+/* The driver refuses a part of the call that the stream hands over. */
+static rondo_result close_after_refusal(struct ending *ending)
+{
+    if (!call(ending))
+        return fail(ending, "the driver refuses nothing");
+    return close_broken(ending, RONDO_ERROR_SYSTEM);
+}
+
+static rondo_result closes_after_a_refusal(struct gpu_rank *rank)
+{
+    return run(rank, true, close_after_refusal);
+}
+
+rondo_result gpu_closes_after_a_refusal(rondo_comm *comm, void *scene, char *sentence)
+{
+    setenv("CUDA_STANDIN_FAIL", ((struct gpu_scene *)scene)->failing, 1);
+    return gpu_rank_run(comm, scene, sentence, closes_after_a_refusal);
+}
+
+/* The driver takes what the call begins with, and the stream is held before it. */
+static rondo_result close_before_part(struct ending *ending)
+{
+    bool absent = is_absent(ending);
+
+    if (!absent && (!hold(ending) || !call(ending)))
+        return fail(ending, "the driver refuses nothing");
+    if (rondo_barrier(ending->rank->outer, NULL))
+        return fail(ending, "the ranks' meeting");
+    rondo_comm_close(ending->comm);
+    let_go(ending);
+    if (device_driver()->cuStreamSynchronize(ending->rank->cuda_stream))
+        return fail(ending, "the stream");
+    return RONDO_OK;
+}
+
+static rondo_result closes_before_a_part(struct gpu_rank *rank)
+{
+    return run(rank, false, close_before_part);
+}
+
+rondo_result gpu_closes_before_a_part(rondo_comm *comm, void *argument, char *sentence)
+{
+    const struct gpu_scene *scene = argument;
+
+    if (rondo_comm_rank(comm) == scene->victim)
+        setenv("CUDA_STANDIN_FAIL", scene->failing, 1);
+    return gpu_rank_run(comm, scene, sentence, closes_before_a_part);
 }
 
 /* ---- Sound ----------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* test_ends.c - communicators that are closed before CUDA streams have come to their calls: those
  * that are broken wait for no stream, and the stream comes to its end all the same. */
 #include "ends.h"
+#include "../device.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -49,6 +50,35 @@ Test(gpu_ends, streams_end_that_come_later_to_calls_of_an_aborted_one)
     expect(gpu_closes_aborted_before_calls, 2, true, false);
     setenv("RONDO_ALGORITHM", "zero_copy", 1);
     expect(gpu_closes_aborted_before_calls, 2, true, false);
+}
+
+Test(gpu_ends, and_touch_no_memory_that_a_peer_has_used_again)
+{
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect(gpu_uses_memory_of_an_aborted_one_again, 2, true, false);
+}
+
+Test(gpu_ends, one_with_a_call_of_which_the_driver_took_a_part_can_be_closed)
+{
+    struct gpu_scene scene = {.devices = 1, .host = true, .failing = "cuStreamWriteValue32:3"};
+    struct world world = {.size = 1, .processes = true};
+
+    if (!device_can_be_told_to_fail())
+        cr_skip_test("a real driver refuses nothing");
+    cr_assert(world_run(&world, gpu_closes_after_a_refusal, &scene, &report) == 0, "%s",
+              report.summary);
+}
+
+Test(gpu_ends, and_a_stream_that_comes_to_such_a_part_ends)
+{
+    struct gpu_scene scene = {.devices = 2, .failing = "cuStreamBatchMemOp:2"};
+    struct world world = {.size = 2, .processes = true};
+
+    if (!device_can_be_told_to_fail())
+        cr_skip_test("a real driver refuses nothing");
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    cr_assert(world_run(&world, gpu_closes_before_a_part, &scene, &report) == 0, "%s",
+              report.summary);
 }
 
 static void expect_survivor(bool host)
