@@ -41,7 +41,7 @@ struct cuda_region {
 #define CUDA_WORD_REGION_SHIFT 48
 #define CUDA_WORD_OFFSET_MASK  ((UINT64_C(1) << CUDA_WORD_REGION_SHIFT) - 1)
 #define CUDA_CALL_BAD_OPERAND  1
-/* Who runs plans stores this bit, and below it the rank of the peer whose word is wrong. */
+/* The executor of plans stores this bit, and below it the rank of the peer whose word is wrong. */
 #define CUDA_CALL_BAD_PEER (UINT32_C(1) << 31)
 
 /* Kinds of elements: signed and unsigned integers of a width share one. */
