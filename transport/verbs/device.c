@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,6 +32,20 @@ static struct ibv_context *open_by_name(const struct verbs_calls *calls, const c
     return context;
 }
 
+/* The first partition of which the port is a full member: members that are not can talk to full
+ * ones only. */
+static uint16_t choose_partition(const struct verbs_device *device, int keys)
+{
+    const uint16_t full = 0x8000;
+    __be16 key;
+
+    for (int i = 0; i < keys; i++)
+        if (!device->calls->query_pkey(device->context, (uint8_t)device->port, i, &key) &&
+            ntohs(key) & full)
+            return (uint16_t)i;
+    return 0;
+}
+
 static rondo_result learn(struct verbs_device *device)
 {
     const struct verbs_calls *calls = device->calls;
@@ -46,6 +61,8 @@ static rondo_result learn(struct verbs_device *device)
                                 device->name, device->port);
     }
     device->lid = port.lid;
+    device->pkey_index = choose_partition(device, port.pkey_tbl_len);
+    device->routed = device->ethernet || port.flags & IBV_QPF_GRH_REQUIRED;
     device->mtu = port.active_mtu;
     device->most_requests = attributes.max_qp_wr;
     device->most_completions = attributes.max_cqe;

@@ -23,6 +23,7 @@ enum {
     RETRIES = 6,
     RECEIVER_DELAY = 12 /* 0.64 ms */,
     HOPS = 64,
+    SUBNET_PREFIX = 8 /* bytes of a GID */,
     POLLED = 16,
     SERVICE_LEVELS = 15
 };
@@ -91,6 +92,7 @@ static rondo_result modify(struct verbs_queue *queue, struct ibv_qp_attr *attrib
 static rondo_result initialize(struct verbs_queue *queue)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_INIT,
+                                     .pkey_index = queue->device->pkey_index,
                                      .port_num = (uint8_t)queue->device->port,
                                      .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
@@ -170,7 +172,7 @@ static rondo_result expect_from(struct verbs_queue *queue, const struct verbs_po
 
     if (!device->ethernet)
         attributes.ah_attr.sl = queue->traffic_class & SERVICE_LEVELS;
-    if (device->ethernet) {
+    if (device->routed || memcmp(device->gid.raw, peer->gid, SUBNET_PREFIX) != 0) {
         attributes.ah_attr.is_global = 1;
         attributes.ah_attr.grh.hop_limit = HOPS;
         attributes.ah_attr.grh.traffic_class = queue->traffic_class;

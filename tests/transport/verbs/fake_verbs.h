@@ -35,6 +35,9 @@ struct fake_verbs {
     unsigned long writes, immediates, out_of_order;
     unsigned char traffic_class; /* that queues are to have; networks that open ask for it */
     unsigned long marked;        /* queues that have it */
+    bool routed;                 /* ports want a global header in all packets */
+    unsigned long global;        /* queues whose packets have one */
+    int partition;               /* index of the last queue's */
 };
 extern struct fake_verbs fake;
 

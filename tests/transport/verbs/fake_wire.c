@@ -351,6 +351,10 @@ static int modify_qp(struct ibv_qp *queue, struct ibv_qp_attr *attributes, int m
     }
     if (mask & IBV_QP_DEST_QPN)
         qp->peer = attributes->dest_qp_num;
+    if (mask & IBV_QP_PKEY_INDEX)
+        fake.partition = attributes->pkey_index;
+    if (mask & IBV_QP_AV)
+        fake.global += attributes->ah_attr.is_global;
     if (mask & IBV_QP_AV && attributes->ah_attr.is_global)
         fake.marked += attributes->ah_attr.grh.traffic_class == fake.traffic_class;
     else if (mask & IBV_QP_AV)

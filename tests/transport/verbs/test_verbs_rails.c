@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "tests/transport/verbs/fake_verbs.h"
 #include "transport/verbs/inside.h"
+#include "transport/verbs/open.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -250,4 +251,38 @@ Test(pairs, on_infiniband_are_of_the_same_subnet_whatever_the_serial_numbers)
 
     expect_pairs(here, 2, there, 2, "00 11");
     expect_pairs(here, 2, two, 2, "01 10");
+}
+
+/* ---- InfiniBand ------------------------------------------------------------------------------ */
+
+/* True if packets to that peer, from a port of InfiniBand, carry GIDs. */
+static bool is_global(const struct verbs_port_endpoint *peer)
+{
+    const struct rdma_port port = {.device = "fake0", .number = 1};
+    const struct rdma_gid gid = {.raw = {0xfe, 0x80, [7] = 1, [15] = 7}};
+    struct verbs_device *device;
+    struct verbs_queue queue;
+    const struct verbs_calls *calls;
+    unsigned long before = fake.global;
+
+    cr_assert(verbs_load(&calls) == RONDO_OK);
+    cr_assert(verbs_device_open(calls, &port, &gid, &device) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(verbs_queue_open(device, 4, 4, &queue) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(verbs_queue_connect(&queue, peer) == RONDO_OK, "%s", fail_sentence());
+    verbs_queue_close(&queue);
+    verbs_device_close(device);
+    return fake.global > before;
+}
+
+Test(infiniband, packets_carry_gids_to_other_subnets_and_where_the_port_wants_them)
+{
+    const struct verbs_port_endpoint near = infiniband(1, 5), far = infiniband(2, 5);
+
+    fake_verbs_open(1);
+    cr_expect(!is_global(&near));
+    cr_expect(is_global(&far));
+    fake.routed = true;
+    cr_expect(is_global(&near));
+    cr_expect_eq(fake.partition, 1, "the first of which the port is a full member");
+    fake_verbs_close();
 }
