@@ -168,15 +168,15 @@ static bool is_fatal(enum ibv_event_type type)
 }
 
 /* Queues report their own failures as completions, with the peer known: not of interest here. */
-static bool concerns_port(enum ibv_event_type type)
+static bool concerns_port(const struct verbs_device *device, const struct ibv_async_event *event)
 {
-    switch (type) {
+    switch (event->event_type) {
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:
     case IBV_EVENT_GID_CHANGE:
-        return true;
+        return event->element.port_num == device->port;
     default:
         return false;
     }
@@ -185,12 +185,12 @@ static bool concerns_port(enum ibv_event_type type)
 /* With the lock held. */
 static void note_event(struct verbs_device *device, const struct ibv_async_event *event)
 {
-    if (!is_fatal(event->event_type) && !concerns_port(event->event_type))
+    if (!is_fatal(event->event_type) && !concerns_port(device, event))
         return;
     device->dead |= is_fatal(event->event_type);
     if (event->event_type == IBV_EVENT_PORT_ACTIVE)
         device->trouble[0] = 0;
-    else
+    else if (event->event_type == IBV_EVENT_PORT_ERR || device->dead)
         snprintf(device->trouble, sizeof(device->trouble), "%s",
                  device->calls->event_text(event->event_type));
     log_warn("%s port %d says: %s", device->name, device->port,

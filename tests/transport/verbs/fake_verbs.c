@@ -128,7 +128,8 @@ static int get_async_event(struct ibv_context *context, struct ibv_async_event *
     if (!fake.events)
         return -1;
     fake.events--;
-    *event = (struct ibv_async_event){.event_type = fake.event};
+    *event = (struct ibv_async_event){.event_type = fake.event,
+                                      .element.port_num = fake.event_port ? fake.event_port : 1};
     return 0;
 }
 
@@ -187,7 +188,8 @@ static void put(int device, const char *name, const char *text)
 
 void fake_verbs_open(int count)
 {
-    fake = (struct fake_verbs){.fate = IBV_WC_SUCCESS, .dmabuf_room = (size_t)1 << 40};
+    fake = (struct fake_verbs){
+        .fate = IBV_WC_SUCCESS, .dmabuf_room = (size_t)1 << 40, .inlined = 1024};
     strcpy(folder, "/tmp/rondo_fake_XXXXXX");
     if (!mkdtemp(folder))
         abort();

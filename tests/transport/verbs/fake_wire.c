@@ -324,8 +324,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
     while (number < QUEUES && queues[number])
         number++;
     errno = fake.fail_queues ? ENOMEM : EINVAL;
-    if (fake.fail_queues || number == QUEUES ||
-        (fake.no_inline && attributes->cap.max_inline_data > 0))
+    if (fake.fail_queues || number == QUEUES || attributes->cap.max_inline_data > fake.inlined)
         return NULL;
     qp = calloc(1, sizeof(*qp));
     qp->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .qp_num = number};

@@ -145,6 +145,37 @@ static const char *only_rail(void)
     return again.count == 1 ? again.device[0]->name : "several";
 }
 
+Test(queues, carry_as_much_inline_as_the_adapter_takes)
+{
+    static const unsigned most[] = {1024, 100, 64, 63}, expected[] = {VERBS_INLINE, 96, 64, 0};
+    struct verbs_queue queue;
+
+    fake_verbs_open(1);
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK);
+    for (int i = 0; i < 4; i++) {
+        fake.inlined = most[i];
+        cr_assert(verbs_queue_open(rails.device[0], 4, 4, &queue) == RONDO_OK);
+        cr_expect_eq(queue.inlined, expected[i]);
+        verbs_queue_close(&queue);
+    }
+    verbs_rails_close();
+    fake_verbs_close();
+}
+
+Test(queues, one_that_was_silent_for_too_long_says_so_though_it_was_stopped)
+{
+    struct verbs_queue queue = {.mute = true, .silent = 4, .status = IBV_WC_WR_FLUSH_ERR};
+    char text[512];
+
+    fake_verbs_open(1);
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK);
+    queue.device = rails.device[0];
+    verbs_queue_describe(&queue, text, sizeof(text));
+    cr_expect_not_null(strstr(text, "nothing was acknowledged for 4.0 s"), "%s", text);
+    verbs_rails_close();
+    fake_verbs_close();
+}
+
 Test(rails, a_new_communicator_gets_ports_that_are_well)
 {
     fake_verbs_open(2);
@@ -179,7 +210,18 @@ Test(rails, an_event_of_the_port_is_remembered_and_a_fatal_one_ends_its_use)
     verbs_device_describe(rails.device[0], text, sizeof(text));
     cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error");
     fake.events = 1;
+    fake.event = IBV_EVENT_GID_CHANGE;
+    cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
+    verbs_device_describe(rails.device[0], text, sizeof(text));
+    cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error");
+    fake.events = 1;
     fake.event = IBV_EVENT_PORT_ACTIVE;
+    fake.event_port = 2;
+    cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
+    verbs_device_describe(rails.device[0], text, sizeof(text));
+    cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error", "not port 2");
+    fake.events = 1;
+    fake.event_port = 1;
     cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
     verbs_device_describe(rails.device[0], text, sizeof(text));
     cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1)");
