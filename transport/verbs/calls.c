@@ -35,6 +35,7 @@ static const struct wanted wanted[] = {
     CALL(query_device, "ibv_query_device", true),
     CALL(query_port, "ibv_query_port", true),
     CALL(query_gid, "ibv_query_gid", true),
+    CALL(query_pkey, "ibv_query_pkey", true),
     CALL(alloc_pd, "ibv_alloc_pd", true),
     CALL(dealloc_pd, "ibv_dealloc_pd", true),
     CALL(reg_mr, "ibv_reg_mr", true),

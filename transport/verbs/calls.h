@@ -25,6 +25,7 @@ struct verbs_calls {
     /* Fills what the structure had in its first version; the caller zeroes the rest. */
     int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes);
     int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
+    int (*query_pkey)(struct ibv_context *context, uint8_t port, int index, __be16 *key);
     struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
     int (*dealloc_pd)(struct ibv_pd *pd);
     struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes, int access);

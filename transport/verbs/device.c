@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,6 +32,20 @@ static struct ibv_context *open_by_name(const struct verbs_calls *calls, const c
     return context;
 }
 
+/* The first partition of which the port is a full member: members that are not can talk to full
+ * ones only. */
+static uint16_t choose_partition(const struct verbs_device *device, int keys)
+{
+    const uint16_t full = 0x8000;
+    __be16 key;
+
+    for (int i = 0; i < keys; i++)
+        if (!device->calls->query_pkey(device->context, (uint8_t)device->port, i, &key) &&
+            ntohs(key) & full)
+            return (uint16_t)i;
+    return 0;
+}
+
 static rondo_result learn(struct verbs_device *device)
 {
     const struct verbs_calls *calls = device->calls;
@@ -46,6 +61,8 @@ static rondo_result learn(struct verbs_device *device)
                                 device->name, device->port);
     }
     device->lid = port.lid;
+    device->pkey_index = choose_partition(device, port.pkey_tbl_len);
+    device->routed = device->ethernet || port.flags & IBV_QPF_GRH_REQUIRED;
     device->mtu = port.active_mtu;
     device->most_requests = attributes.max_qp_wr;
     device->most_completions = attributes.max_cqe;
@@ -151,15 +168,15 @@ static bool is_fatal(enum ibv_event_type type)
 }
 
 /* Queues report their own failures as completions, with the peer known: not of interest here. */
-static bool concerns_port(enum ibv_event_type type)
+static bool concerns_port(const struct verbs_device *device, const struct ibv_async_event *event)
 {
-    switch (type) {
+    switch (event->event_type) {
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:
     case IBV_EVENT_GID_CHANGE:
-        return true;
+        return event->element.port_num == device->port;
     default:
         return false;
     }
@@ -168,12 +185,12 @@ static bool concerns_port(enum ibv_event_type type)
 /* With the lock held. */
 static void note_event(struct verbs_device *device, const struct ibv_async_event *event)
 {
-    if (!is_fatal(event->event_type) && !concerns_port(event->event_type))
+    if (!is_fatal(event->event_type) && !concerns_port(device, event))
         return;
     device->dead |= is_fatal(event->event_type);
     if (event->event_type == IBV_EVENT_PORT_ACTIVE)
         device->trouble[0] = 0;
-    else
+    else if (event->event_type == IBV_EVENT_PORT_ERR || device->dead)
         snprintf(device->trouble, sizeof(device->trouble), "%s",
                  device->calls->event_text(event->event_type));
     log_warn("%s port %d says: %s", device->name, device->port,

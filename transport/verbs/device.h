@@ -38,6 +38,8 @@ struct verbs_device {
     bool ethernet, soft; /* as in topology/rdma.h */
     struct rdma_gid gid;
     uint16_t lid;
+    uint16_t pkey_index; /* of the partition that its queues are in */
+    bool routed;         /* all packets carry GIDs */
     enum ibv_mtu mtu;
     int most_requests, most_completions; /* of a queue */
     struct verbs_memory memory;

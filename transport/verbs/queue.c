@@ -23,6 +23,7 @@ enum {
     RETRIES = 6,
     RECEIVER_DELAY = 12 /* 0.64 ms */,
     HOPS = 64,
+    SUBNET_PREFIX = 8 /* bytes of a GID */,
     POLLED = 16,
     SERVICE_LEVELS = 15
 };
@@ -49,6 +50,7 @@ static rondo_result post_receives(struct verbs_queue *queue, unsigned count)
 
 static rondo_result create(struct verbs_queue *queue, unsigned receives)
 {
+    static const uint32_t inlined[] = {VERBS_INLINE, 96, 64, 0}; /* some adapters have less */
     const struct verbs_calls *calls = queue->device->calls;
     struct ibv_qp_init_attr attributes = {
         .send_cq = queue->cq,
@@ -56,14 +58,12 @@ static rondo_result create(struct verbs_queue *queue, unsigned receives)
         .cap = {.max_send_wr = queue->depth + 1,
                 .max_recv_wr = receives,
                 .max_send_sge = 1,
-                .max_recv_sge = 1,
-                .max_inline_data = VERBS_INLINE},
+                .max_recv_sge = 1},
         .qp_type = IBV_QPT_RC,
     };
 
-    queue->qp = calls->create_qp(queue->device->pd, &attributes);
-    if (!queue->qp) { /* perhaps it has nothing inline */
-        attributes.cap.max_inline_data = 0;
+    for (size_t i = 0; i < sizeof(inlined) / sizeof(inlined[0]) && !queue->qp; i++) {
+        attributes.cap.max_inline_data = inlined[i];
         queue->qp = calls->create_qp(queue->device->pd, &attributes);
     }
     if (!queue->qp)
@@ -91,6 +91,7 @@ static rondo_result modify(struct verbs_queue *queue, struct ibv_qp_attr *attrib
 static rondo_result initialize(struct verbs_queue *queue)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_INIT,
+                                     .pkey_index = queue->device->pkey_index,
                                      .port_num = (uint8_t)queue->device->port,
                                      .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
@@ -170,7 +171,7 @@ static rondo_result expect_from(struct verbs_queue *queue, const struct verbs_po
 
     if (!device->ethernet)
         attributes.ah_attr.sl = queue->traffic_class & SERVICE_LEVELS;
-    if (device->ethernet) {
+    if (device->routed || memcmp(device->gid.raw, peer->gid, SUBNET_PREFIX) != 0) {
         attributes.ah_attr.is_global = 1;
         attributes.ah_attr.grh.hop_limit = HOPS;
         attributes.ah_attr.grh.traffic_class = queue->traffic_class;
@@ -270,7 +271,7 @@ void verbs_queue_attend(struct verbs_queue *queue, double now, double patience)
         queue->silent += passed < LOOK_MISSED ? passed : LOOK_MISSED;
     queue->seen = queue->completed;
     queue->looked = now;
-    queue->mute |= queue->silent > patience;
+    queue->mute |= queue->silent > patience && queue->status == IBV_WC_SUCCESS;
     if (queue->signalled <= queue->completed && now - queue->asked >= LOOK_PROBE) {
         queue->asked = now;
         verbs_queue_probe(queue);
@@ -334,12 +335,12 @@ void verbs_queue_describe(const struct verbs_queue *queue, char *text, size_t ro
     char port[256];
 
     verbs_device_describe(queue->device, port, sizeof(port));
-    if (queue->status != IBV_WC_SUCCESS)
-        snprintf(text, room, "%s: %s; %s", port, queue->device->calls->status_text(queue->status),
-                 cause(queue));
-    else if (queue->error)
-        snprintf(text, room, "%s: a request was refused: %s", port, strerror(queue->error));
-    else
+    if (queue->mute) /* what came later is of stopping it */
         snprintf(text, room, "%s: nothing was acknowledged for %.1f s; %s", port, queue->silent,
                  unreachable);
+    else if (queue->status != IBV_WC_SUCCESS)
+        snprintf(text, room, "%s: %s; %s", port, queue->device->calls->status_text(queue->status),
+                 cause(queue));
+    else
+        snprintf(text, room, "%s: a request was refused: %s", port, strerror(queue->error));
 }

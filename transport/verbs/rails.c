@@ -56,7 +56,8 @@ static rondo_result choose_named(const struct rdma_port *ports, int count, const
         if (chosen == before)
             return rondo_fail(RONDO_ERROR_UNSUPPORTED,
                               "RONDO_VERBS_DEVICES names '%.*s', which is no active RDMA port with "
-                              "an address in RONDO_VERBS_ADDRESSES; `rondo doctor` lists them.",
+                              "reliable connections and an address in RONDO_VERBS_ADDRESSES; "
+                              "`rondo doctor` lists them.",
                               (int)length, names);
         names += length + (names[length] == ',');
     }

@@ -2,6 +2,7 @@
 /* fake_verbs.c - the devices of the fake adapter; see fake_verbs.h. */
 #include "tests/transport/verbs/fake_wire.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,8 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 
     attributes->state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attributes->active_mtu = IBV_MTU_4096;
+    attributes->pkey_tbl_len = 3;
+    attributes->flags = fake.routed ? IBV_QPF_GRH_REQUIRED : 0;
     return port == 1 ? 0 : EINVAL;
 }
 
@@ -91,6 +94,16 @@ static int query_gid(struct ibv_context *context, uint8_t port, int index, union
                                    [14] = (uint8_t)number,
                                    [15] = moved ? 9 : 1}};
     return port == 1 && index == 0 ? 0 : EINVAL;
+}
+
+/* The first entry is that of a limited member, of the default partition. */
+static int query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *key)
+{
+    static const uint16_t keys[] = {0x7fff, 0x8001, 0xffff};
+
+    (void)context;
+    *key = htons(keys[index]);
+    return port == 1 ? 0 : EINVAL;
 }
 
 static struct ibv_pd *alloc_pd(struct ibv_context *context)
@@ -115,7 +128,8 @@ static int get_async_event(struct ibv_context *context, struct ibv_async_event *
     if (!fake.events)
         return -1;
     fake.events--;
-    *event = (struct ibv_async_event){.event_type = fake.event};
+    *event = (struct ibv_async_event){.event_type = fake.event,
+                                      .element.port_num = fake.event_port ? fake.event_port : 1};
     return 0;
 }
 
@@ -145,6 +159,7 @@ static struct verbs_calls calls = {
     .query_device = query_device,
     .query_port = query_port,
     .query_gid = query_gid,
+    .query_pkey = query_pkey,
     .alloc_pd = alloc_pd,
     .dealloc_pd = dealloc_pd,
     .get_async_event = get_async_event,
@@ -173,7 +188,8 @@ static void put(int device, const char *name, const char *text)
 
 void fake_verbs_open(int count)
 {
-    fake = (struct fake_verbs){.fate = IBV_WC_SUCCESS, .dmabuf_room = (size_t)1 << 40};
+    fake = (struct fake_verbs){
+        .fate = IBV_WC_SUCCESS, .dmabuf_room = (size_t)1 << 40, .inlined = 1024};
     strcpy(folder, "/tmp/rondo_fake_XXXXXX");
     if (!mkdtemp(folder))
         abort();

@@ -21,10 +21,11 @@ struct fake_verbs {
     unsigned down, moved;    /* whose port is not active, has another address */
     bool fail_queues;        /* create_qp fails */
     bool fail_connects;      /* no queue is made ready to receive */
-    bool no_inline;          /* create_qp refuses inline data */
+    unsigned inlined;        /* bytes of inline data, more of which create_qp refuses */
     enum ibv_wc_status fate; /* IBV_WC_SUCCESS, or what becomes of all writes from now on */
     int events;              /* that are waiting to be read, all of this kind: */
     enum ibv_event_type event;
+    int event_port;        /* 0: 1 */
     int moves_when_polled; /* words that arrive whenever completions are looked at */
     int prepared;          /* for forks, before any device is opened */
     int living;            /* contexts, domains, queues, memory */
@@ -35,6 +36,9 @@ struct fake_verbs {
     unsigned long writes, immediates, out_of_order;
     unsigned char traffic_class; /* that queues are to have; networks that open ask for it */
     unsigned long marked;        /* queues that have it */
+    bool routed;                 /* ports want a global header in all packets */
+    unsigned long global;        /* queues whose packets have one */
+    int partition;               /* index of the last queue's */
 };
 extern struct fake_verbs fake;
 

@@ -324,8 +324,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
     while (number < QUEUES && queues[number])
         number++;
     errno = fake.fail_queues ? ENOMEM : EINVAL;
-    if (fake.fail_queues || number == QUEUES ||
-        (fake.no_inline && attributes->cap.max_inline_data > 0))
+    if (fake.fail_queues || number == QUEUES || attributes->cap.max_inline_data > fake.inlined)
         return NULL;
     qp = calloc(1, sizeof(*qp));
     qp->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .qp_num = number};
@@ -351,6 +350,10 @@ static int modify_qp(struct ibv_qp *queue, struct ibv_qp_attr *attributes, int m
     }
     if (mask & IBV_QP_DEST_QPN)
         qp->peer = attributes->dest_qp_num;
+    if (mask & IBV_QP_PKEY_INDEX)
+        fake.partition = attributes->pkey_index;
+    if (mask & IBV_QP_AV)
+        fake.global += attributes->ah_attr.is_global;
     if (mask & IBV_QP_AV && attributes->ah_attr.is_global)
         fake.marked += attributes->ah_attr.grh.traffic_class == fake.traffic_class;
     else if (mask & IBV_QP_AV)

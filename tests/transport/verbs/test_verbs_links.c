@@ -101,7 +101,7 @@ Test(verbs_links, messages_arrive_whole_and_in_order_over_a_wire_without_order)
 
 Test(verbs_links, an_adapter_without_inline_data_serves_as_well)
 {
-    fake.no_inline = true;
+    fake.inlined = 0;
     exchange_many(30);
 }
 

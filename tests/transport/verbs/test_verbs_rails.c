@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "tests/transport/verbs/fake_verbs.h"
 #include "transport/verbs/inside.h"
+#include "transport/verbs/open.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -144,6 +145,37 @@ static const char *only_rail(void)
     return again.count == 1 ? again.device[0]->name : "several";
 }
 
+Test(queues, carry_as_much_inline_as_the_adapter_takes)
+{
+    static const unsigned most[] = {1024, 100, 64, 63}, expected[] = {VERBS_INLINE, 96, 64, 0};
+    struct verbs_queue queue;
+
+    fake_verbs_open(1);
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK);
+    for (int i = 0; i < 4; i++) {
+        fake.inlined = most[i];
+        cr_assert(verbs_queue_open(rails.device[0], 4, 4, &queue) == RONDO_OK);
+        cr_expect_eq(queue.inlined, expected[i]);
+        verbs_queue_close(&queue);
+    }
+    verbs_rails_close();
+    fake_verbs_close();
+}
+
+Test(queues, one_that_was_silent_for_too_long_says_so_though_it_was_stopped)
+{
+    struct verbs_queue queue = {.mute = true, .silent = 4, .status = IBV_WC_WR_FLUSH_ERR};
+    char text[512];
+
+    fake_verbs_open(1);
+    cr_assert(verbs_rails_open(&rails) == RONDO_OK);
+    queue.device = rails.device[0];
+    verbs_queue_describe(&queue, text, sizeof(text));
+    cr_expect_not_null(strstr(text, "nothing was acknowledged for 4.0 s"), "%s", text);
+    verbs_rails_close();
+    fake_verbs_close();
+}
+
 Test(rails, a_new_communicator_gets_ports_that_are_well)
 {
     fake_verbs_open(2);
@@ -178,7 +210,18 @@ Test(rails, an_event_of_the_port_is_remembered_and_a_fatal_one_ends_its_use)
     verbs_device_describe(rails.device[0], text, sizeof(text));
     cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error");
     fake.events = 1;
+    fake.event = IBV_EVENT_GID_CHANGE;
+    cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
+    verbs_device_describe(rails.device[0], text, sizeof(text));
+    cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error");
+    fake.events = 1;
     fake.event = IBV_EVENT_PORT_ACTIVE;
+    fake.event_port = 2;
+    cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
+    verbs_device_describe(rails.device[0], text, sizeof(text));
+    cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1), which says: port error", "not port 2");
+    fake.events = 1;
+    fake.event_port = 1;
     cr_expect(verbs_device_check(rails.device[0]) == RONDO_OK);
     verbs_device_describe(rails.device[0], text, sizeof(text));
     cr_expect_str_eq(text, "fake0 port 1 (10.77.0.1)");
@@ -250,4 +293,38 @@ Test(pairs, on_infiniband_are_of_the_same_subnet_whatever_the_serial_numbers)
 
     expect_pairs(here, 2, there, 2, "00 11");
     expect_pairs(here, 2, two, 2, "01 10");
+}
+
+/* ---- InfiniBand ------------------------------------------------------------------------------ */
+
+/* True if packets to that peer, from a port of InfiniBand, carry GIDs. */
+static bool is_global(const struct verbs_port_endpoint *peer)
+{
+    const struct rdma_port port = {.device = "fake0", .number = 1};
+    const struct rdma_gid gid = {.raw = {0xfe, 0x80, [7] = 1, [15] = 7}};
+    struct verbs_device *device;
+    struct verbs_queue queue;
+    const struct verbs_calls *calls;
+    unsigned long before = fake.global;
+
+    cr_assert(verbs_load(&calls) == RONDO_OK);
+    cr_assert(verbs_device_open(calls, &port, &gid, &device) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(verbs_queue_open(device, 4, 4, &queue) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(verbs_queue_connect(&queue, peer) == RONDO_OK, "%s", fail_sentence());
+    verbs_queue_close(&queue);
+    verbs_device_close(device);
+    return fake.global > before;
+}
+
+Test(infiniband, packets_carry_gids_to_other_subnets_and_where_the_port_wants_them)
+{
+    const struct verbs_port_endpoint near = infiniband(1, 5), far = infiniband(2, 5);
+
+    fake_verbs_open(1);
+    cr_expect(!is_global(&near));
+    cr_expect(is_global(&far));
+    fake.routed = true;
+    cr_expect(is_global(&near));
+    cr_expect_eq(fake.partition, 1, "the first of which the port is a full member");
+    fake_verbs_close();
 }
