@@ -47,8 +47,17 @@ const struct status *health_status(const rondo_comm *comm, int rank)
 bool health_has_closed(const rondo_comm *comm, int rank)
 {
     const struct status *status = health_status(comm, rank);
+    uint32_t closed =
+        status ? atomic_load_explicit(&status->closed, memory_order_acquire) : STATUS_CLOSED;
 
-    return !status || atomic_load_explicit(&status->closed, memory_order_acquire);
+    return closed >= STATUS_PARTED ? closed == STATUS_PARTED && comm->may_part : closed;
+}
+
+bool health_is_lost(const rondo_comm *comm, int rank)
+{
+    const struct status *status = health_status(comm, rank);
+
+    return status && atomic_load_explicit(&status->closed, memory_order_acquire) == STATUS_LOST;
 }
 
 /* Finds the page on which a rank shows that it has failed. One that failed before it knew the

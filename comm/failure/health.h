@@ -41,6 +41,8 @@ const struct status *health_status(const rondo_comm *comm, int rank);
 /* True if the rank has closed the communicator: it makes no more calls, but its status page may
  * stay. */
 bool health_has_closed(const rondo_comm *comm, int rank);
+/* True if the rank, of another host, was seen to end without a word. */
+bool health_is_lost(const rondo_comm *comm, int rank);
 /* Writes the call of a task in words: "all_reduce of 17 float32, sum". */
 void health_describe(const struct task *task, char *text, size_t size);
 /* The number of a call as its user counts, who does not know of ours. */

@@ -34,6 +34,15 @@ static void failed(void *context, int peer, const struct network_failure *failur
     status_fail(&comm->mirrors[peer], failure->result, failure->culprit, failure->sentence);
 }
 
+static void left(void *context, int peer, bool parted)
+{
+    rondo_comm *comm = context;
+
+    /* Release, pairs with the acquire of readers. */
+    atomic_store_explicit(&comm->mirrors[peer].closed, parted ? STATUS_PARTED : STATUS_LOST,
+                          memory_order_release);
+}
+
 static void note(void *context, int peer, const void *bytes, size_t count)
 {
     const rondo_comm *comm = context;
@@ -50,6 +59,7 @@ struct network_owner networks_owner(rondo_comm *comm)
                                   .waits = waits,
                                   .waited = waited,
                                   .failed = failed,
+                                  .left = left,
                                   .note = note};
 }
 
@@ -71,11 +81,15 @@ static rondo_result in_call(const rondo_comm *comm, rondo_result result)
 }
 
 /* A peer is gone, or not itself. If it, or another, has said why, that goes before what we see of
- * it. */
+ * it. One that may part is done without. */
 static rondo_result lost(rondo_comm *comm, rondo_result result, int culprit)
 {
     rondo_result told = health_adopt(comm);
 
+    if (!told && comm->may_part && health_has_closed(comm, culprit)) {
+        networks_tell(comm, &(struct network_failure){.culprit = culprit, .forsakes = true});
+        return RONDO_OK;
+    }
     if (!told && result == RONDO_ERROR_AUTH)
         in_call(comm, result);
     return told ? told : comm_break(comm, result, culprit);

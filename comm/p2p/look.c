@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
-#include "comm/failure/network.h"
 #include "transport/memory/process.h"
 
 #include <stdio.h>
@@ -161,9 +160,8 @@ static void end_closed(rondo_p2p *p2p, int peer)
             describe_wanted(at, text);
             end_alone(lists[i], at,
                       rondo_fail(RONDO_ERROR_PEER,
-                                 "Rank %d waits %s, but rank %d has closed its messages "
-                                 "(rondo_p2p_close).",
-                                 p2p->comm->rank, text, peer));
+                                 "Rank %d waits %s, but rank %d %s and sends no more.",
+                                 p2p->comm->rank, text, peer, p2p_how_closed(p2p, peer)));
         }
     while ((at = find_first(&p2p->offered, peer))) {
         transfers_remove(&p2p->offered, at);
@@ -229,11 +227,12 @@ static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
     return result ? result : judge_silence(p2p, peer, now);
 }
 
-/* Receives from any source wait for every rank that has not closed its end. Of a rank of another
- * host only who waits for just that one may ask: the answer of one that has closed is an error. */
+/* Receives from any source wait for every rank that has not closed its end. Ranks of other hosts,
+ * which may be many, are not asked for that: but what is known of their end counts. */
 static bool may_send(const rondo_p2p *p2p, int peer)
 {
-    return !networks_mirror(p2p->comm, peer) && !health_has_closed(p2p->comm, peer);
+    return (!networks_mirror(p2p->comm, peer) || health_is_lost(p2p->comm, peer)) &&
+           !health_has_closed(p2p->comm, peer);
 }
 
 void p2p_restart_waits(rondo_p2p *p2p)

@@ -276,10 +276,10 @@ void match_end_lost(rondo_transfer *send)
 {
     transfer_end(send,
                  rondo_fail(RONDO_ERROR_PEER,
-                            "Rank %d has closed its messages (rondo_p2p_close) and takes no more: "
-                            "%zu bytes with tag %d from rank %d are lost.",
-                            send->envelope.source, send->room, send->envelope.tag,
-                            send->p2p->comm->rank));
+                            "Rank %d %s and takes no more: %zu bytes with tag %d from rank %d are "
+                            "lost.",
+                            send->envelope.source, p2p_how_closed(send->p2p, send->envelope.source),
+                            send->room, send->envelope.tag, send->p2p->comm->rank));
 }
 
 /* The peer asks for a message that it was offered, or refuses it. */

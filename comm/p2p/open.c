@@ -65,6 +65,7 @@ static rondo_result start(rondo_p2p *p2p)
     p2p->comm->recorder = NULL;
     p2p->trace = p2p->comm->world.trace;
     p2p->comm->world.trace = NULL;
+    p2p->comm->may_part = true;
     p2p->routes = calloc(size, sizeof(*p2p->routes));
     p2p->tasks = calloc(2 * size, sizeof(*p2p->tasks));
     if (!p2p->routes || !p2p->tasks)

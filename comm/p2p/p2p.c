@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/fork.h"
 #include "comm/failure/health.h"
-#include "comm/failure/network.h"
 
 #include <limits.h>
 #include <math.h>
@@ -55,11 +54,12 @@ static rondo_result begin_send(rondo_transfer *transfer)
 
     if (peer == p2p->comm->rank)
         return match_own(transfer);
-    if (!networks_mirror(p2p->comm, peer) && health_has_closed(p2p->comm, peer))
+    if (health_has_closed(p2p->comm, peer))
         return rondo_fail(RONDO_ERROR_PEER,
-                          "Rank %d cannot send %zu bytes with tag %d to rank %d, which has closed "
-                          "its messages (rondo_p2p_close).",
-                          p2p->comm->rank, transfer->room, transfer->envelope.tag, peer);
+                          "Rank %d cannot send %zu bytes with tag %d to rank %d, which %s and "
+                          "takes no more.",
+                          p2p->comm->rank, transfer->room, transfer->envelope.tag, peer,
+                          p2p_how_closed(p2p, peer));
     if (transfer->room <= P2P_WHOLE_MOST)
         return progress_send(p2p, peer, &head, transfer);
     head.kind = P2P_OFFER;

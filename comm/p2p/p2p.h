@@ -31,6 +31,7 @@
 #include "rondo/p2p.h"
 
 #include "base/lock.h"
+#include "comm/failure/network.h"
 #include "comm/state/task.h"
 
 #include <pthread.h>
@@ -94,6 +95,7 @@ struct route {
     struct unexpected *kept;    /* ... where it is kept, or ... */
     char *lost;                 /* ... memory for what nobody can take */
     struct parcel *first, **last;
+    bool held;     /* the first message is with the network, which has yet to send it */
     bool gone;     /* the peer was at the last look: closed, or ended */
     bool moves;    /* something did since then */
     double moved;  /* the last look by which something had */
@@ -190,6 +192,14 @@ void p2p_restart_waits(rondo_p2p *p2p);
  * is a trace. */
 void p2p_trace_post(rondo_transfer *transfer);
 void p2p_trace_end(const rondo_transfer *transfer, rondo_result result);
+
+/* In a sentence: what is known of a peer whose end is closed. */
+static inline const char *p2p_how_closed(const rondo_p2p *p2p, int peer)
+{
+    return networks_mirror(p2p->comm, peer)
+               ? "has closed its messages (rondo_p2p_close), or has ended,"
+               : "has closed its messages (rondo_p2p_close)";
+}
 
 /* The messages on their way from a peer, and to it. */
 static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)

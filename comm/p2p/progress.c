@@ -13,8 +13,8 @@
 #include "comm/engine/life.h"
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
+#include "comm/failure/health.h"
 #include "comm/failure/leave.h"
-#include "comm/failure/network.h"
 
 #include <math.h>
 #include <sched.h>
@@ -116,6 +116,7 @@ void progress_end_lost(rondo_p2p *p2p, int peer)
             match_end_lost(route->first->transfer);
         drop_parcel(route);
     }
+    route->held = false;
     exposure_close(comm_exposure(p2p->comm, RONDO_SEND, peer));
 }
 
@@ -153,6 +154,42 @@ static bool advance(rondo_p2p *p2p, struct task *task)
     return task_react(batch, task, task->backend->advance(&task->execution));
 }
 
+/* True if what is queued to a peer of another host waits for the look that ends it. */
+static bool has_parted(const rondo_p2p *p2p, int peer)
+{
+    return networks_mirror(p2p->comm, peer) && health_has_closed(p2p->comm, peer);
+}
+
+/* False: the network has yet to send what it was given for the peer, or has found nobody there. */
+static bool is_sent(const rondo_p2p *p2p, int peer)
+{
+    int waits = -1;
+
+    return !networks_mirror(p2p->comm, peer) ||
+           (!health_has_closed(p2p->comm, peer) &&
+            (networks_flushed(p2p->comm, &waits) || waits != peer));
+}
+
+/* Advances the first message of the queue to a peer; true if it moved. */
+static bool advance_first(rondo_p2p *p2p, int peer)
+{
+    struct route *route = &p2p->routes[peer];
+    struct task *task = p2p_task_to(p2p, peer);
+    bool moved = false;
+
+    if (!route->held) {
+        if (task->state == TASK_DONE)
+            send_next(p2p, peer);
+        moved = advance(p2p, task);
+        if (p2p->batch.result || task->state != TASK_DONE)
+            return moved;
+    }
+    route->held = !is_sent(p2p, peer);
+    if (!route->held)
+        departed(p2p, peer);
+    return moved || !route->held;
+}
+
 static bool advance_route(rondo_p2p *p2p, int peer)
 {
     struct route *route = &p2p->routes[peer];
@@ -160,13 +197,8 @@ static bool advance_route(rondo_p2p *p2p, int peer)
 
     if (!p2p->batch.result && p2p_task_from(p2p, peer)->state == TASK_DONE)
         p2p->batch.result = arrived(p2p, peer);
-    if (!p2p->batch.result && route->first) {
-        if (p2p_task_to(p2p, peer)->state == TASK_DONE)
-            send_next(p2p, peer);
-        moved |= advance(p2p, p2p_task_to(p2p, peer));
-        if (!p2p->batch.result && p2p_task_to(p2p, peer)->state == TASK_DONE)
-            departed(p2p, peer);
-    }
+    if (!p2p->batch.result && route->first && !has_parted(p2p, peer))
+        moved |= advance_first(p2p, peer);
     route->moves |= moved;
     return moved;
 }
@@ -325,10 +357,10 @@ static void interrupt_rounds(rondo_p2p *p2p)
 
     if (++p2p->busy % ROUNDS || p2p->batch.result)
         return;
-    if (networks_any(p2p->comm))
+    look_in_time(p2p, &p2p->interrupted);
+    /* After the look: what comes by it belongs to the next round. */
+    if (!p2p->batch.result && networks_any(p2p->comm))
         p2p->batch.result = networks_progress(p2p->comm, &moved);
-    if (!p2p->batch.result)
-        look_in_time(p2p, &p2p->interrupted);
 }
 
 void progress_round(rondo_p2p *p2p, struct waiter *waiter)
@@ -365,9 +397,14 @@ static void idle(rondo_p2p *p2p, double *seconds)
 {
     struct timespec until =
         timespec_of(clock_seconds() + *seconds * p2p->comm->tuning.wait.ranks_per_core);
+    bool moved;
 
     if (lock_wait_until(&p2p->lock, &p2p->posted, &until)) {
         *seconds = LOOK_PEERS;
+        /* Somebody who is about to send hears first of a peer that has closed its end. An error
+         * has broken the communicator, which the next round finds. */
+        if (networks_any(p2p->comm))
+            (void)networks_progress(p2p->comm, &moved);
         return;
     }
     *seconds = fmin(2 * *seconds, LOOK_UNASKED);

@@ -59,6 +59,7 @@ struct rondo_comm {
     uint32_t home;         /* of the process that it belongs to: fork_home(); or COMM_CLOSED */
     bool one_process;      /* all ranks are threads of this process */
     bool entered;          /* the shared heap is kept open for us */
+    bool may_part;         /* ranks of other hosts may close it before others, which is no error */
     atomic_bool own_call;  /* the library makes a call of its own; for the log alone */
     atomic_bool assembled; /* every rank has opened it; who is not there any more has closed it */
     struct comm_settings settings;

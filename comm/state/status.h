@@ -25,7 +25,10 @@ enum { STATUS_INVITATION = sizeof(struct invitation) / sizeof(uint64_t) };
 enum status_closed {
     STATUS_OPEN,
     STATUS_CLOSING, /* the owner makes no more calls */
-    STATUS_CLOSED   /* nor does it touch anything of peers */
+    STATUS_CLOSED,  /* nor does it touch anything of peers */
+    /* On mirrors: */
+    STATUS_PARTED, /* it has closed its end, or nobody listened there: see network_owner.left */
+    STATUS_LOST    /* it has ended without a word */
 };
 
 /* Three lines, by how often they change: peers look at the first one only after an alarm. */

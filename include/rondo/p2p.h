@@ -14,11 +14,12 @@
  *            the receiver; a longer one stays with the sender until it is asked for.
  * Failures   a rank that is dead while somebody waits for it, or silent for the timeout of the
  *            communicator, breaks the rondo_p2p on every rank: all transfers that are not over end
- *            with that error. A receive from any source waits for every rank of this host; ranks of
- *            other hosts it gives up after the timeout. It ends alone then, and with
- *            RONDO_ERROR_PEER when all others have closed their ends. A probe ends as such a
- *            receive would, but one that does not wait has no timeout. Collectives of the
- *            communicator go on.
+ *            with that error. A receive from any source waits for every rank of this host, and for
+ *            those of other hosts with which there have been messages; others it gives up after
+ *            the timeout. It ends alone then, and with RONDO_ERROR_PEER when all others have closed
+ *            their ends. A rank of another host that ends before there was any message counts as
+ *            one that has closed its end. A probe ends as such a receive would, but one that does
+ *            not wait has no timeout. Collectives of the communicator go on.
  * Threads    all functions may be called from any thread, but for closing what others use.
  */
 #ifndef RONDO_P2P_H

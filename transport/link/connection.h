@@ -120,7 +120,9 @@ struct network_failure {
     int culprit; /* the rank to blame, -1 unknown */
     const char *sentence;
     bool answered; /* this rank lets its networks move on, so peers may still connect */
-    bool forsakes; /* nothing broke and nobody is told: closing need not wait for the culprit */
+    /* Nothing broke and nobody is told: what the culprit has not taken is no failure, and closing
+     * need not wait for it. */
+    bool forsakes;
 };
 
 /* The wait of a rank, if it lasts, as its peers learn of it (comm/failure/blame.h). */
@@ -140,6 +142,9 @@ struct network_owner {
     void (*waited)(void *context, int peer, const struct network_wait *wait);
     /* The communicator of `peer` is broken; the sentence is terminated and printable. */
     void (*failed)(void *context, int peer, const struct network_failure *failure);
+    /* The peer is gone, and what it sent has come. `parted`: it has closed its end, or nobody has
+     * listened there any more when it was dialed. NULL: nobody needs to know. */
+    void (*left)(void *context, int peer, bool parted);
     /* A note of the peer's (network_ops.note), up to NETWORK_NOTE bytes. */
     void (*note)(void *context, int peer, const void *bytes, size_t count);
 };

@@ -70,12 +70,15 @@ static bool all_told(const struct tcp_network *network)
     return !network->strangers;
 }
 
-/* Closing does not wait until that rank has taken what was sent to it. */
+/* Closing does not wait until that rank has taken what was sent to it, which is no failure. */
 static void forsake(struct tcp_network *network, int rank)
 {
     lock_take(&network->lock);
-    if (network->peers && network->peers[rank])
+    if (network->peers && network->peers[rank]) {
         network->peers[rank]->failed = true;
+        if (network->failed == network->peers[rank])
+            network->failed = NULL;
+    }
     lock_give(&network->lock);
 }
 

@@ -181,7 +181,7 @@ struct tcp_peer {
     struct tcp_line *lines[TCP_LINES];
     bool dials;  /* we open the lines */
     bool wide;   /* all data lines are wanted */
-    bool bye;    /* it said so */
+    bool bye;    /* it said so, or nobody listened when it was dialed */
     bool failed; /* it has left the communicator with an error: it takes no more messages */
     int order[NET_ADDRESSES], attempt;
     double began; /* the first attempt to dial, 0: none */

@@ -67,6 +67,7 @@ static void miss_line(struct tcp_peer *peer, int index, int family, int number)
     double again = clock_seconds() + LOOK_DIAL;
 
     if (!no_port && !tcp_is_shortage(number)) {
+        peer->bye |= number == ECONNREFUSED && index == 0;
         tcp_peer_gone(peer, tcp_dial_error(number));
         return;
     }
@@ -107,6 +108,8 @@ static void dial_line(struct tcp_peer *peer, int index)
         tcp_peer_gone(peer, "no memory for a connection");
         return;
     }
+    if (index == 0)
+        peer->bye = false;
     line->peer = peer;
     line->index = index;
     line->dialed = true;
@@ -174,6 +177,7 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
     }
     log_debug("rank %d and rank %d are connected (tcp)", network->rank, peer->rank);
     peer->state = TCP_UP;
+    peer->bye = false;
     peer->since = 0;
     peer->dials = line->dialed;
     if (!peer->began)
@@ -287,6 +291,9 @@ void tcp_peer_gone(struct tcp_peer *peer, const char *why)
     network->moved = true;
     if (needed && !network->failed)
         network->failed = peer;
+    if (network->owner.left)
+        network->owner.left(network->owner.context, peer->rank,
+                            peer->bye && !peer->failed && !peer->tampered);
 }
 
 static bool host_is_silent(int error)

@@ -66,7 +66,7 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
     if (peer->state == TCP_NEW)
         tcp_peer_dial(peer);
     if (peer->state == TCP_GONE) {
-        if (!network->failed)
+        if (!network->failed && !peer->failed)
             network->failed = peer;
         goto done;
     }

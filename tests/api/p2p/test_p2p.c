@@ -76,8 +76,7 @@ Test(p2p, a_message_that_is_too_long_and_was_offered_is_not_read)
 
 Test(p2p, a_message_to_a_rank_that_has_closed_its_end_is_refused_alone)
 {
-    if (!distant())
-        run_on(p2p_send_to_closed, 2, 3);
+    run_on(p2p_send_to_closed, 2, 3);
 }
 
 Test(p2p, ranks_that_close_over_sends_that_nobody_takes_do_not_wait_for_each_other)
@@ -98,10 +97,11 @@ Test(p2p, wrong_arguments_are_refused)
 
 Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
 {
-    static const struct p2p_wait waits[] = {
-        {1, 7, P2P_RECEIVE}, {1, 7, P2P_PROBE}, {-1, 7, P2P_RECEIVE}, {-1, 7, P2P_PROBE}};
+    static const struct p2p_wait waits[] = {{1, 7, P2P_RECEIVE},     {1, 7, P2P_PROBE},
+                                            {-1, 7, P2P_RECEIVE},    {-1, 7, P2P_PROBE},
+                                            {1, 7, P2P_PROBE_AGAIN}, {-1, 7, P2P_PROBE_AGAIN}};
 
-    for (int i = 0; i < (distant() ? 2 : 4); i++) {
+    for (int i = 0; i < 6; i++) {
         world_run_processes(3, p2p_lose_a_rank, (void *)&waits[i], &report);
         for (int r = 0; r < 3; r += 2) {
             cr_expect(report.results[r] == RONDO_ERROR_PEER, "%s", report.summary);

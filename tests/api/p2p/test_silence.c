@@ -346,6 +346,24 @@ Test(distant, a_probe_that_does_not_wait_finds_by_itself_what_has_arrived)
     receive_number(0, 1, 4);
 }
 
+Test(distant, a_peer_that_closes_its_end_ends_what_waits_for_it_alone)
+{
+    static char input[P2P_WHOLE_MOST + 1];
+    rondo_transfer *offered, *received, *sent;
+
+    send_number(1, 0, 3);
+    receive_number(0, 1, 3);
+    drive(1, true);
+    cr_assert(rondo_p2p_send(ends[0], input, sizeof(input), 1, 7, &offered) == RONDO_OK);
+    cr_assert(rondo_p2p_recv(ends[0], input, 1, 1, 9, &received) == RONDO_OK);
+    close_unread();
+    expect_closed(offered, "65537 bytes with tag 7 from rank 0 are lost");
+    expect_closed(received, "Rank 0 waits for a message with tag 9 from rank 1");
+    cr_expect(rondo_p2p_send(ends[0], input, 1, 1, 7, &sent) == RONDO_ERROR_PEER);
+    send_number(0, 2, 3);
+    receive_number(2, 0, 3);
+}
+
 /* ---- Memory that is shown -------------------------------------------------------------------- */
 
 enum { LONG = 1 << 20 };

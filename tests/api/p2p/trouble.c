@@ -101,10 +101,16 @@ rondo_result p2p_send_to_closed(rondo_comm *comm, void *argument, char *sentence
     if (!result)
         result = rondo_barrier(comm, NULL);
     for (int i = 1; i < LENGTHS && !result && scene.rank != 1; i++) {
-        result = expect_peer(&scene, scene_send(&scene, 1, i, scene_lengths[i]),
-                             "to rank 1, which has closed");
-        scene.count--;
-        free(scene.memory[scene.count]);
+        int last = scene.count;
+
+        result = scene_send(&scene, 1, i, scene_lengths[i]);
+        if (!result) /* over a network this rank may learn of it only now */
+            result = rondo_transfer_wait(scene.transfers[last], -1, NULL);
+        result = expect_peer(&scene, result, "ank 1");
+        rondo_transfer_close(scene.transfers[last]);
+        free(scene.memory[last]);
+        scene.transfers[last] = NULL;
+        scene.count = last;
     }
     if (!result && scene.rank != 1)
         result = scene_send(&scene, scene.rank, 1, 1);
@@ -208,19 +214,35 @@ static rondo_result await_in_vain(struct scene *scene, const struct p2p_wait *wa
     return result;
 }
 
+/* Rank 1 sends to all others, which are connected to it then. */
+static rondo_result connect_to_first(struct scene *scene)
+{
+    rondo_result result = RONDO_OK;
+
+    for (int peer = 0; peer < scene->size && !result; peer++)
+        if (scene->rank == 1 && peer != 1)
+            result = scene_send(scene, peer, 3, 1);
+    if (!result && scene->rank != 1)
+        result = scene_receive(scene, 1, 3, 1);
+    return result ? result : scene_finish_all(scene);
+}
+
 rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence)
 {
+    const struct p2p_wait *wait = argument;
     struct scene scene;
     rondo_result result = scene_open(&scene, comm, sentence);
 
+    if (!result)
+        result = connect_to_first(&scene);
     world_will_wait(scene.rank);
     if (!result && scene.rank == 1) {
-        world_await_rank(0);
-        world_await_rank(2);
+        for (int peer = 0; peer <= 2 && wait->by != P2P_PROBE_AGAIN; peer += 2)
+            world_await_rank(peer);
         kill(getpid(), SIGKILL);
     }
     if (!result)
-        result = await_in_vain(&scene, argument);
+        result = await_in_vain(&scene, wait);
     return scene_close(&scene, result);
 }
 
