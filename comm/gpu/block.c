@@ -60,32 +60,49 @@ static rondo_result make(struct gpu *gpu, size_t bytes, struct gpu_block **ret_b
     return RONDO_OK;
 }
 
-rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **ret_block)
+/* Before anybody else can see it, or with the lock held. */
+static void take(struct gpu_block *block)
+{
+    block->state = BLOCK_TAKEN;
+    atomic_store_explicit(&block->flags->ready.value, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->flags->done.value, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->flags->free.value, 0, memory_order_release);
+}
+
+static struct gpu_block *take_spare(struct gpu *gpu, size_t bytes)
 {
     struct gpu_block *block;
-    rondo_result result = RONDO_OK;
 
     lock_take(&gpu->lock);
     for (block = gpu->blocks; block; block = block->next)
         if (block->bytes >= bytes && block->bytes / WASTE <= round_up(bytes) &&
             block->state <= BLOCK_TAKEN && !is_used(block))
             break;
-    if (!block) {
-        result = make(gpu, bytes, &block);
-        if (!result) {
-            block->next = gpu->blocks;
-            gpu->blocks = block;
-        }
-    }
-    if (!result) {
-        block->state = BLOCK_TAKEN;
-        atomic_store_explicit(&block->flags->ready.value, 0, memory_order_relaxed);
-        atomic_store_explicit(&block->flags->done.value, 0, memory_order_relaxed);
-        atomic_store_explicit(&block->flags->free.value, 0, memory_order_release);
-        *ret_block = block;
-    }
+    if (block)
+        take(block);
     lock_give(&gpu->lock);
-    return result;
+    return block;
+}
+
+/* A new one is made without the lock, which streams take: the driver may wait for them. */
+rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **ret_block)
+{
+    struct gpu_block *block = NULL;
+    rondo_result result;
+
+    *ret_block = take_spare(gpu, bytes);
+    if (*ret_block)
+        return RONDO_OK;
+    result = make(gpu, bytes, &block);
+    if (result)
+        return result;
+    take(block);
+    lock_take(&gpu->lock);
+    block->next = gpu->blocks;
+    gpu->blocks = block;
+    lock_give(&gpu->lock);
+    *ret_block = block;
+    return RONDO_OK;
 }
 
 void gpu_block_return(struct gpu *gpu, struct gpu_block *block)

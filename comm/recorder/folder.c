@@ -45,7 +45,8 @@ static bool has_writer(int folder, const char *name)
 {
     int file =
         descriptor_above(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    bool written = file >= 0 && (fcntl(file, F_SETSIG, SIGURG) || fcntl(file, F_SETLEASE, F_RDLCK));
+    bool written = file < 0 ? errno != ENOENT
+                            : fcntl(file, F_SETSIG, SIGURG) || fcntl(file, F_SETLEASE, F_RDLCK);
 
     if (file >= 0)
         close(file); /* with it the lease ends */

@@ -94,8 +94,11 @@ void gpu_leave_alone(struct gpu_plans *plans)
         (void)process_attach(&comm->endpoints[rank].heap, &process);
     plans->gpu->arena = NULL;
     gpu_kernel_stop(plans);
-    /* A launch of its graphs waits for no peer any more, so what waits for the device ends. */
+    /* Neither its calls nor launches of its graphs wait for a peer any more, so what waits for the
+     * device ends. */
     if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
+        cuda_count_inflights(-1);
+    for (const struct gpu_inflight *at = plans->inflights; at; at = at->next)
         cuda_count_inflights(-1);
     lock_take(&list_lock);
     plans->next = list;

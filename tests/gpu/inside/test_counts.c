@@ -22,21 +22,11 @@ static rondo_result capture(const struct gpu_rank *rank, rondo_comm *comm, int32
     return cuda->cuStreamEndCapture(rank->cuda_stream, ret_graph) ? RONDO_ERROR_SYSTEM : result;
 }
 
-/* Unmapping and freeing is put off while calls are on their way: not for ever. */
-static rondo_result close_with_graph(struct gpu_rank *rank)
+/* With a call or a graph on its way until the communicator is closed. */
+static rondo_result close_broken(const struct gpu_rank *rank, rondo_comm *comm, rondo_result result)
 {
-    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
-    rondo_config config = RONDO_CONFIG_INIT;
-    CUgraph graph = NULL;
-    rondo_comm *comm = NULL;
-    rondo_result result;
-
-    config.cuda_device = rondo_comm_cuda_device(rank->comm);
-    result = rondo_comm_split(rank->comm, 0, rondo_comm_rank(rank->comm), &config, &comm);
-    if (!result)
-        result = capture(rank, comm, memory, &graph);
     if (!result && !cuda_has_inflights())
-        result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "a graph may be launched");
+        result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "nothing is on its way");
     if (!result)
         result = rondo_barrier(rank->comm, NULL);
     if (!result)
@@ -44,10 +34,60 @@ static rondo_result close_with_graph(struct gpu_rank *rank)
     rondo_comm_close(comm);
     if (!result && cuda_has_inflights())
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "a closed one has calls");
-    (void)rondo_stream_synchronize(rank->stream); /* it tells once that the graph is spoilt */
+    return result;
+}
+
+static rondo_result leave_graph(const struct gpu_rank *rank, rondo_comm *comm, int32_t *memory)
+{
+    CUgraph graph = NULL;
+    rondo_result result = close_broken(rank, comm, capture(rank, comm, memory, &graph));
+
     device_driver()->cuGraphDestroy(graph);
+    return result;
+}
+
+/* The stream comes to the call when its communicator has been closed. */
+static rondo_result leave_call(const struct gpu_rank *rank, rondo_comm *comm, int32_t *memory)
+{
+    uint32_t *flag = device_alloc(MEMORY_PINNED, sizeof(*flag));
+    rondo_result result = RONDO_ERROR_SYSTEM;
+
+    *flag = 0;
+    if (device_hold(rank->cuda_stream, flag))
+        result =
+            rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, comm, rank->stream);
+    result = close_broken(rank, comm, result);
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    (void)device_driver()->cuStreamSynchronize(rank->cuda_stream);
+    device_free(MEMORY_PINNED, flag);
+    return result;
+}
+
+/* Unmapping and freeing is put off while calls are on their way: not for ever. */
+static rondo_result leave_behind(struct gpu_rank *rank, bool graph)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+    rondo_config config = RONDO_CONFIG_INIT;
+    rondo_comm *comm = NULL;
+    rondo_result result;
+
+    config.cuda_device = rondo_comm_cuda_device(rank->comm);
+    result = rondo_comm_split(rank->comm, 0, rondo_comm_rank(rank->comm), &config, &comm);
+    if (!result)
+        result = (graph ? leave_graph : leave_call)(rank, comm, memory);
+    (void)rondo_stream_synchronize(rank->stream); /* it tells once what was spoilt */
     device_free(MEMORY_DEVICE, memory);
     return result;
+}
+
+static rondo_result close_with_graph(struct gpu_rank *rank)
+{
+    return leave_behind(rank, true);
+}
+
+static rondo_result close_with_call(struct gpu_rank *rank)
+{
+    return leave_behind(rank, false);
 }
 
 static rondo_result closes_with_graph(rondo_comm *comm, void *scene, char *sentence)
@@ -55,11 +95,26 @@ static rondo_result closes_with_graph(rondo_comm *comm, void *scene, char *sente
     return gpu_rank_run(comm, scene, sentence, close_with_graph);
 }
 
-Test(gpu_counts, graphs_of_a_closed_communicator_are_no_calls_on_their_way)
+static rondo_result closes_with_call(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, close_with_call);
+}
+
+static void expect(world_body body)
 {
     static struct world_report report;
     struct gpu_scene scene = {.devices = 2};
     const struct world world = {.size = 2, .processes = true};
 
-    cr_assert(world_run(&world, closes_with_graph, &scene, &report) == 0, "%s", report.summary);
+    cr_assert(world_run(&world, body, &scene, &report) == 0, "%s", report.summary);
+}
+
+Test(gpu_counts, graphs_of_a_closed_communicator_are_no_calls_on_their_way)
+{
+    expect(closes_with_graph);
+}
+
+Test(gpu_counts, calls_that_a_closed_communicator_left_are_not_on_their_way)
+{
+    expect(closes_with_call);
 }
