@@ -106,7 +106,7 @@ rondo_result p2p_send_to_closed(rondo_comm *comm, void *argument, char *sentence
         result = scene_send(&scene, 1, i, scene_lengths[i]);
         if (!result) /* over a network this rank may learn of it only now */
             result = rondo_transfer_wait(scene.transfers[last], -1, NULL);
-        result = expect_peer(&scene, result, "ank 1");
+        result = expect_peer(&scene, result, "closed its messages");
         rondo_transfer_close(scene.transfers[last]);
         free(scene.memory[last]);
         scene.transfers[last] = NULL;
