@@ -2,13 +2,13 @@
 /*
  * job.c - making a communicator, which has to wait for other ranks.
  *
- * Alone it is done by the calling thread; of a group, by a thread each, as they may be ranks that
- * wait for each other; where the client asked for a communicator that does not block, by a thread
- * in the background. Ranks tell the jobs of one parent apart by their order: those of a group are a
- * chain, which one thread does, and another chain is refused until it has ended. The job holds what
- * it works on, so the client may abort it at any time. Who destroys a communicator
- * waits for the ends of threads that need nothing of other ranks any more: so when the client
- * unloads the library, or ends, none of them is in it.
+ * A single one is made by the calling thread, those of a group by a thread each, as they may be
+ * ranks that wait for each other; where the client asked for a communicator that does not block, a
+ * thread in the background makes it. Ranks tell the jobs of one parent apart by their order, so
+ * those of a group are a chain, which one thread makes, and another chain is refused until it has
+ * ended. The job holds what it works on, so the client may abort it at any time. Who destroys a
+ * communicator waits for the ends of threads that need nothing of other ranks any more: so when the
+ * client unloads the library, or ends, none of them is in it.
  */
 #include "compat/compat.h"
 

@@ -48,23 +48,16 @@ rondo_result ddp_broken(rondo_ddp *ddp, rondo_result result, const rondo_comm *c
 /* The culprit's sentence to all. */
 static rondo_result tell(rondo_ddp *ddp, int culprit)
 {
-    struct {
-        int32_t result;
-        char sentence[DDP_SENTENCE];
-    } message = {ddp->problem, ""};
+    struct ddp_news news = {ddp->problem, ""};
     rondo_result result;
 
-    memcpy(message.sentence, ddp->sentence, sizeof(message.sentence));
-    result =
-        rondo_broadcast(&message, &message, sizeof(message), RONDO_UINT8, culprit, ddp->comm, NULL);
+    memcpy(news.sentence, ddp->sentence, sizeof(news.sentence));
+    result = ddp_spread(&news, culprit, ddp->comm);
     if (result)
         return ddp_broken(ddp, result, ddp->comm, "Asking what went wrong");
-    message.sentence[DDP_SENTENCE - 1] = 0;
     ddp->problem = RONDO_OK;
     ddp->sentence[0] = 0;
-    if (message.result <= RONDO_OK || message.result >= RONDO_RESULTS)
-        message.result = RONDO_ERROR_INTERNAL;
-    return ddp_fail((rondo_result)message.result, "%s", message.sentence);
+    return ddp_fail((rondo_result)news.result, "%s", news.sentence);
 }
 
 rondo_result ddp_agree(rondo_ddp *ddp, size_t count)

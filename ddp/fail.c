@@ -36,6 +36,17 @@ rondo_result ddp_fail_call(rondo_result result, const rondo_comm *comm, const ch
     return ddp_fail(result, "%s: %s", what, rondo_last_error(comm));
 }
 
+rondo_result ddp_spread(struct ddp_news *news, int culprit, rondo_comm *comm)
+{
+    rondo_result result =
+        rondo_broadcast(news, news, sizeof(*news), RONDO_UINT8, culprit, comm, NULL);
+
+    news->sentence[DDP_SENTENCE - 1] = 0;
+    if (news->result <= RONDO_OK || news->result >= RONDO_RESULTS)
+        news->result = RONDO_ERROR_INTERNAL;
+    return result;
+}
+
 const char *rondo_ddp_last_error(void)
 {
     return last;

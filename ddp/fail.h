@@ -21,4 +21,13 @@ rondo_result ddp_check_call(const void *handle, const char *function);
 /* After a call on `comm` (may be NULL) that returned `result`: "WHAT: what the library said". */
 rondo_result ddp_fail_call(rondo_result result, const rondo_comm *comm, const char *what);
 
+/* A rank tells all ranks by it what went wrong there. */
+struct ddp_news {
+    int32_t result;
+    char sentence[DDP_SENTENCE];
+};
+
+/* All ranks get the culprit's news. An error is that of the broadcast, of which nothing is said. */
+rondo_result ddp_spread(struct ddp_news *news, int culprit, rondo_comm *comm);
+
 #endif

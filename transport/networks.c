@@ -206,6 +206,14 @@ bool networks_are_flushed(const struct networks *networks, int *ret_peer)
     return true;
 }
 
+bool networks_owe(const struct networks *networks, int rank)
+{
+    for (int i = 0; i < NETWORKS; i++)
+        if (networks->open[i] && networks->open[i]->ops->owes(networks->open[i], rank))
+            return true;
+    return false;
+}
+
 void networks_doze(struct networks *networks, double seconds)
 {
     atomic_store_explicit(&networks->looks, UINT_MAX, memory_order_relaxed);

@@ -55,6 +55,7 @@ bool networks_carry_by_calls(const struct networks *networks);
  * many looks (a power of 2). */
 rondo_result networks_look(struct networks *networks, unsigned seldom, bool *ret_moved);
 bool networks_are_flushed(const struct networks *networks, int *ret_peer);
+bool networks_owe(const struct networks *networks, int rank);
 /* The next look is one at all of them. */
 void networks_doze(struct networks *networks, double seconds);
 /* The culprit of an error is the peer, or this rank itself. */

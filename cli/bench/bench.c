@@ -145,8 +145,8 @@ static void keep_rest(const struct bench_options *options)
         sizes += at.sweeps.list[i].size_count;
     if (sizes == 0)
         return;
-    bench_sweeps_write(&at.sweeps);
-    bench_say_early("rondo bench: the sweep", sizes, "sizes", options);
+    if (bench_sweeps_write(&at.sweeps) == 0)
+        bench_say_early("rondo bench: the sweep", sizes, "sizes", options);
 }
 
 /* Results that were wrong are those of a library; the runs go on, and others may be right. */

@@ -122,7 +122,7 @@ rondo_result networks_watch(rondo_comm *comm, int peer)
     rondo_result result = RONDO_OK;
     int culprit = peer;
 
-    if (comm->status_pages[peer] == &comm->mirrors[peer])
+    if (networks_mirror(comm, peer))
         result = networks_watch_peer(&comm->networks, peer, &culprit);
     return result ? lost(comm, result, culprit) : RONDO_OK;
 }

@@ -48,14 +48,14 @@ struct gpu {
     struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
     struct lock lock;               /* of what follows */
     struct gpu_block *blocks;
-    struct staged *captured; /* parts of graphs */
-    rondo_result shut;       /* why streams hand over no calls any more, RONDO_OK: they do */
-    char why[FAIL_SENTENCE_MAX];
-    struct spares spares;    /* of calls that have ended */
-    void *arena;             /* gpu/arena.h; in the shared heap, NULL: none */
-    struct gpu_plans *plans; /* NULL: calls go by way of the host */
-    struct gpu_proxy *proxy; /* NULL: the host moves all that goes by way of it */
-    struct gpu_gate *gate;   /* with other ranks in the same context; NULL: there are none */
+    struct staged *captured;     /* parts of graphs */
+    rondo_result shut;           /* why streams hand over no calls any more, RONDO_OK: they do */
+    char why[FAIL_SENTENCE_MAX]; /* written before `shut` by who closes, and never again */
+    struct spares spares;        /* of calls that have ended */
+    void *arena;                 /* gpu/arena.h; in the shared heap, NULL: none */
+    struct gpu_plans *plans;     /* NULL: calls go by way of the host */
+    struct gpu_proxy *proxy;     /* NULL: the host moves all that goes by way of it */
+    struct gpu_gate *gate;       /* with other ranks in the same context; NULL: there are none */
 };
 
 /* ---- proxy/move.c: the backend that works on a stream of the communicator's own -------------- */

@@ -163,11 +163,8 @@ static bool has_parted(const rondo_p2p *p2p, int peer)
 /* False: the network has yet to send what it was given for the peer, or has found nobody there. */
 static bool is_sent(const rondo_p2p *p2p, int peer)
 {
-    int waits = -1;
-
     return !networks_mirror(p2p->comm, peer) ||
-           (!health_has_closed(p2p->comm, peer) &&
-            (networks_flushed(p2p->comm, &waits) || waits != peer));
+           (!health_has_closed(p2p->comm, peer) && !networks_owe(&p2p->comm->networks, peer));
 }
 
 /* Advances the first message of the queue to a peer; true if it moved. */

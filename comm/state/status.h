@@ -28,7 +28,7 @@ enum status_closed {
     STATUS_CLOSED,  /* nor does it touch anything of peers */
     /* On mirrors: */
     STATUS_PARTED, /* it has closed its end, or nobody listened there: see network_owner.left */
-    STATUS_LOST    /* it has ended without a word */
+    STATUS_LOST    /* it cannot be heard any more, as one that ended without a word */
 };
 
 /* Three lines, by how often they change: peers look at the first one only after an alarm. */

@@ -100,10 +100,7 @@ void shards_return(rondo_shards *shards, float *buffer)
 
 rondo_result shards_agree(rondo_shards *shards, rondo_result mine)
 {
-    struct {
-        int32_t result;
-        char sentence[DDP_SENTENCE];
-    } news = {(int32_t)mine, ""};
+    struct ddp_news news = {(int32_t)mine, ""};
     int32_t vote = mine ? shards->size - shards->rank : 0;
     rondo_result result =
         rondo_all_reduce(&vote, &vote, 1, RONDO_INT32, RONDO_MAX, shards->comm, NULL);
@@ -111,8 +108,7 @@ rondo_result shards_agree(rondo_shards *shards, rondo_result mine)
     if (mine)
         snprintf(news.sentence, sizeof(news.sentence), "%s", rondo_ddp_last_error());
     if (!result && vote)
-        result = rondo_broadcast(&news, &news, sizeof(news), RONDO_UINT8, shards->size - vote,
-                                 shards->comm, NULL);
+        result = ddp_spread(&news, shards->size - vote, shards->comm);
     if (result)
         return ddp_fail_call(result, shards->comm, "Asking what went wrong with shards");
     return vote ? ddp_fail((rondo_result)news.result, "%s", news.sentence) : RONDO_OK;

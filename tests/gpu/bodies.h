@@ -13,6 +13,9 @@
  * so do these tests.
  */
 void gpu_gives_graphs_channels(void);
+/* Runs it on two devices, with these channels, as what a test does not hold must not be queued
+ * behind what it does. NULL: all ranks passed; else what they said. */
+const char *gpu_ranks_fail(world_body body, int size, bool processes, bool host);
 /* Ranks that are threads and all on one device launch no graphs in tests: these have branches, and
  * no number of channels is enough, as no driver says which channels branches get. */
 bool gpu_threads_launch_graphs(int size);

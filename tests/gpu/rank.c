@@ -4,6 +4,7 @@
 
 #include "rondo/cuda.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -91,6 +92,21 @@ rondo_result gpu_come_late(struct gpu_rank *rank, bool late, pid_t thread)
 void gpu_gives_graphs_channels(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+}
+
+const char *gpu_ranks_fail(world_body body, int size, bool processes, bool host)
+{
+    static struct world_report report;
+    static char said[sizeof(report.summary) + 64];
+    struct gpu_scene scene = {.devices = 2, .host = host};
+    struct world world = {.size = size, .processes = processes};
+
+    gpu_gives_graphs_channels();
+    if (world_run(&world, body, &scene, &report) == 0)
+        return NULL;
+    snprintf(said, sizeof(said), "%d ranks%s: %s", size, host ? ", by the host" : "",
+             report.summary);
+    return said;
 }
 
 bool gpu_threads_launch_graphs(int size)

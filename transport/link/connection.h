@@ -161,6 +161,8 @@ struct network_ops {
     /* True if all that was pushed and given back will reach its peers without further progress().
      * If not, ret_peer (may be NULL) is one that it waits for. */
     bool (*flushed)(struct network *network, int *ret_peer);
+    /* True if some of what was pushed and given back to that rank is what flushed() waits for. */
+    bool (*owes)(struct network *network, int rank);
     /* Sleep until there may be something for progress(), at most so many seconds. NULL: nothing
      * could end that, as what comes is seen in memory; so looks at it cost next to nothing. */
     void (*doze)(struct network *network, double seconds);

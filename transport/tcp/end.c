@@ -82,8 +82,8 @@ static void forsake(struct tcp_network *network, int rank)
     lock_give(&network->lock);
 }
 
-/* Ranks that dial after that are told, too; if nobody will be there to do so they find nobody
- * listening, and learn of the failure by it. */
+/* Ranks that dial after that are told, too. If nobody is there any more to do so they find nobody
+ * listening: for a call that is a failure, for messages with tags a peer that has parted. */
 void tcp_tell(struct network *base, const struct network_failure *failure)
 {
     struct tcp_network *network = (struct tcp_network *)base;

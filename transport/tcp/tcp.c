@@ -347,6 +347,19 @@ static bool flushed(struct network *base, int *ret_peer)
     return false;
 }
 
+static bool owes(struct network *base, int rank)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+    bool waits;
+
+    if (!tcp_unsent(network))
+        return false;
+    lock_take(&network->lock);
+    waits = network->peers[rank] && tcp_peer_waits(network->peers[rank]);
+    lock_give(&network->lock);
+    return waits;
+}
+
 /* glibc has a function for this call from 2.35 on only, and wheels are for older ones, too. */
 static long wait_for_any(int epoll, struct epoll_event *event, const struct timespec *time)
 {
@@ -423,6 +436,7 @@ const struct network_ops tcp_network_ops = {
     .name = "tcp",
     .progress = progress,
     .flushed = flushed,
+    .owes = owes,
     .doze = doze,
     .watch = watch,
     .tell = tcp_tell,

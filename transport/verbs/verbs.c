@@ -72,13 +72,20 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     return result;
 }
 
+static bool owes(struct network *base, int rank)
+{
+    const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
+    const struct verbs_peer *peer = network->peers[rank];
+
+    return peer && (peer->owes || peer->zcopy_count);
+}
+
 static bool flushed(struct network *base, int *ret_peer)
 {
     const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
 
     for (int rank = 0; rank < network->job.size; rank++)
-        if (network->peers[rank] &&
-            (network->peers[rank]->owes || network->peers[rank]->zcopy_count)) {
+        if (owes(base, rank)) {
             if (ret_peer)
                 *ret_peer = rank;
             return false;
@@ -232,6 +239,7 @@ static const struct network_ops ops = {
     .name = "verbs",
     .progress = progress,
     .flushed = flushed,
+    .owes = owes,
     .watch = watch,
     .tell = tell,
     .hear = hear,

@@ -298,11 +298,11 @@ static int run(const struct kernels_options *options, int levels)
         failed = run_size(&result, options->bench.sizes[i]);
     if (failed)
         bench_say_signal("rondo bench kernels");
-    if (failed && result.count)
-        bench_say_early("rondo bench kernels: the table", result.count, "lines", &options->bench);
     result.complete = !failed;
     if ((!failed || result.count) && kernels_write(&result))
         failed = -1;
+    else if (failed && result.count)
+        bench_say_early("rondo bench kernels: the table", result.count, "lines", &options->bench);
     free(result.lines);
     return failed;
 }

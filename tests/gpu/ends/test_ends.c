@@ -11,13 +11,9 @@ static struct world_report report;
 
 static void expect(world_body body, int size, bool processes, bool host)
 {
-    struct gpu_scene scene = {.devices = 2, .host = host};
-    struct world world = {.size = size, .processes = processes};
-    int failed;
+    const char *wrong = gpu_ranks_fail(body, size, processes, host);
 
-    gpu_gives_graphs_channels(); /* what is not held must not be queued behind what is */
-    failed = world_run(&world, body, &scene, &report);
-    cr_assert(failed == 0, "%d ranks%s: %s", size, host ? ", by the host" : "", report.summary);
+    cr_assert(!wrong, "%s", wrong);
 }
 
 Test(gpu_ends, an_aborted_communicator_with_graphs_waits_for_no_stream_by_way_of_the_host)

@@ -7,17 +7,11 @@
 
 #include <criterion/criterion.h>
 
-static struct world_report report;
-
 static void expect(world_body body, int size, bool processes, bool host)
 {
-    struct gpu_scene scene = {.devices = 2, .host = host};
-    struct world world = {.size = size, .processes = processes};
-    int failed;
+    const char *wrong = gpu_ranks_fail(body, size, processes, host);
 
-    gpu_gives_graphs_channels(); /* what is not held must not be queued behind what is */
-    failed = world_run(&world, body, &scene, &report);
-    cr_assert(failed == 0, "%d ranks%s: %s", size, host ? ", by the host" : "", report.summary);
+    cr_assert(!wrong, "%s", wrong);
 }
 
 /* Processes first: those of a process that has used CUDA cannot. */

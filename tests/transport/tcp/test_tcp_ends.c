@@ -114,6 +114,8 @@ Test(tcp_ends, bound_what_waits_for_a_silent_peer)
     nodes_progress_for(0.05);
     cr_assert_not(nodes[0].network->ops->flushed(nodes[0].network, &sent));
     cr_assert_eq(sent, 1);
+    cr_assert(nodes[0].network->ops->owes(nodes[0].network, 1));
+    cr_assert_not(nodes[0].network->ops->owes(nodes[0].network, 0));
     nodes[0].network->ops->tell(nodes[0].network, &failure); /* or closing would wait for it */
 }
 

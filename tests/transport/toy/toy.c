@@ -103,7 +103,7 @@ static bool say(struct toy_channel *channel, const struct toy_message *what)
     return true;
 }
 
-static bool owes(const struct toy_channel *channel)
+static bool channel_owes(const struct toy_channel *channel)
 {
     return channel->sent != channel->pushed ||
            channel->given - channel->told >= (uint32_t)channel->peer->network->job.slots / 2;
@@ -116,7 +116,7 @@ static void send_some(struct toy_channel *channel)
     for (; channel->sent != channel->pushed; channel->sent++)
         if (!say(channel, &channel->messages[channel->sent % slots]))
             return;
-    if (owes(channel))
+    if (channel_owes(channel))
         say(channel, &(struct toy_message){0});
 }
 
@@ -179,17 +179,26 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     return RONDO_OK;
 }
 
+static bool owes(struct network *base, int rank)
+{
+    const struct toy_network *network = (const struct toy_network *)base;
+    bool any = false;
+
+    for (int i = 0; network->peers[rank].channels && i < network->job.channels; i++)
+        any |= channel_owes(&network->peers[rank].channels[i]);
+    return any;
+}
+
 static bool flushed(struct network *base, int *ret_peer)
 {
     const struct toy_network *network = (const struct toy_network *)base;
 
     for (int rank = 0; rank < network->job.size; rank++)
-        for (int i = 0; network->peers[rank].channels && i < network->job.channels; i++)
-            if (owes(&network->peers[rank].channels[i])) {
-                if (ret_peer)
-                    *ret_peer = rank;
-                return false;
-            }
+        if (owes(base, rank)) {
+            if (ret_peer)
+                *ret_peer = rank;
+            return false;
+        }
     return true;
 }
 
@@ -249,6 +258,7 @@ static void close_network(struct network *base)
 static const struct network_ops ops = {.name = "toy",
                                        .progress = progress,
                                        .flushed = flushed,
+                                       .owes = owes,
                                        .doze = doze,
                                        .watch = watch,
                                        .tell = tell,
