@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_silence.c - how long messages with tags wait for a silent peer. Ranks are threads of the
  * test, which also says what time it is. */
-#include "comm/p2p/p2p.h"
+#include "tests/api/p2p/ends.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -14,79 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 3 };
-
-static rondo_comm *comms[RANKS];
-static rondo_p2p *ends[RANKS];
-
-static void *open_end(void *argument)
-{
-    int rank = *(const int *)argument;
-
-    cr_assert(rondo_p2p_open(comms[rank], &ends[rank]) == RONDO_OK, "%s", rondo_last_error(NULL));
-    return NULL;
-}
-
-static void open_ends(void)
-{
-    const rondo_config config = RONDO_CONFIG_INIT;
-    int ranks[RANKS] = {0, 1, 2};
-    pthread_t threads[RANKS];
-
-    cr_assert(rondo_comm_open_all(RANKS, &config, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
-    for (int r = 0; r < RANKS; r++)
-        cr_assert_eq(pthread_create(&threads[r], NULL, open_end, &ranks[r]), 0);
-    for (int r = 0; r < RANKS; r++)
-        pthread_join(threads[r], NULL);
-}
-
-static void close_ends(void)
-{
-    for (int r = 0; r < RANKS; r++) {
-        rondo_p2p_close(ends[r]);
-        rondo_comm_close(comms[r]);
-    }
-}
-
-/* Ranks that only TCP links. */
-static void open_distant_ends(void)
-{
-    setenv("RONDO_TRANSPORT", "tcp", 1);
-    setenv("RONDO_INTERFACE", "lo", 1);
-    open_ends();
-}
-
-/* A rank whose messages are moved by somebody else does nothing by itself. */
-static void drive(int rank, bool driven)
-{
-    lock_take(&ends[rank]->lock);
-    ends[rank]->driven = driven;
-    lock_give(&ends[rank]->lock);
-}
-
-static void send_number(int from, int to, int tag)
-{
-    rondo_transfer *sent;
-
-    cr_assert(rondo_p2p_send(ends[from], &tag, sizeof(tag), to, tag, &sent) == RONDO_OK);
-    cr_assert(rondo_transfer_wait(sent, -1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
-    rondo_transfer_close(sent);
-}
-
-static void receive_number(int by, int source, int tag)
-{
-    rondo_transfer *received;
-    int number = 0;
-
-    cr_assert(rondo_p2p_recv(ends[by], &number, sizeof(number), source, tag, &received) ==
-              RONDO_OK);
-    cr_assert(rondo_transfer_wait(received, -1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
-    cr_expect(number == tag);
-    rondo_transfer_close(received);
-}
-
-TestSuite(silence, .init = open_ends, .fini = close_ends);
-TestSuite(distant, .init = open_distant_ends, .fini = close_ends);
+TestSuite(silence, .init = ends_open, .fini = ends_close);
 
 /* Otherwise a rank that sets one before it closes breaks what has waited for longer, on every rank.
  */
@@ -188,7 +116,7 @@ Test(silence, a_peer_that_has_closed_its_end_is_waited_for_while_its_messages_mo
     rondo_transfer *received;
     int output;
 
-    drive(0, true);
+    end_drive(0, true);
     cr_assert(rondo_p2p_recv(ends[0], &output, 1, 2, 4, &received) == RONDO_OK);
     rondo_p2p_close(ends[2]);
     ends[2] = NULL;
@@ -198,23 +126,12 @@ Test(silence, a_peer_that_has_closed_its_end_is_waited_for_while_its_messages_mo
     look_at_receive(received, true);
     look_at_receive(received, false);
     lock_give(&ends[0]->lock);
-    drive(0, false);
+    end_drive(0, false);
     cr_expect(rondo_transfer_wait(received, -1, NULL) == RONDO_ERROR_PEER);
     rondo_transfer_close(received);
 }
 
 /* ---- Peers that close their ends ------------------------------------------------------------- */
-
-/* Rank 1 closes its end, and looks at nothing that has come to it since drive(1, true). */
-static void close_unread(void)
-{
-    lock_take(&ends[1]->lock);
-    ends[1]->driven = false;
-    ends[1]->closing = true;
-    lock_give(&ends[1]->lock);
-    rondo_p2p_close(ends[1]);
-    ends[1] = NULL;
-}
 
 /* A send that is not over, as no slot is left for it, behind others that nobody takes. */
 static rondo_transfer *send_until_full(const char *input, size_t bytes)
@@ -233,31 +150,22 @@ static rondo_transfer *send_until_full(const char *input, size_t bytes)
     }
 }
 
-static void expect_closed(rondo_transfer *transfer, const char *words)
-{
-    cr_expect(rondo_transfer_wait(transfer, world_patience(10), NULL) == RONDO_ERROR_PEER);
-    cr_expect(strstr(rondo_last_error(NULL), "ank 1 has closed its messages") &&
-                  strstr(rondo_last_error(NULL), words),
-              "%s", rondo_last_error(NULL));
-    rondo_transfer_close(transfer);
-}
-
 Test(silence, what_is_on_its_way_to_a_peer_that_closes_its_end_is_lost_alone)
 {
     static char input[P2P_WHOLE_MOST + 1];
     rondo_transfer *offered, *queued, *received, *sent;
 
-    drive(1, true);
+    end_drive(1, true);
     cr_assert(rondo_p2p_send(ends[0], input, sizeof(input), 1, 7, &offered) == RONDO_OK);
     queued = send_until_full(input, P2P_WHOLE_MOST);
     cr_assert(rondo_p2p_recv(ends[0], input, 1, 1, 9, &received) == RONDO_OK);
-    close_unread();
-    expect_closed(offered, "65537 bytes with tag 7 from rank 0 are lost");
-    expect_closed(queued, "65536 bytes with tag 8 from rank 0 are lost");
-    expect_closed(received, "Rank 0 waits for a message with tag 9 from rank 1");
+    end_close_unread();
+    end_expect_closed(offered, "65537 bytes with tag 7 from rank 0 are lost");
+    end_expect_closed(queued, "65536 bytes with tag 8 from rank 0 are lost");
+    end_expect_closed(received, "Rank 0 waits for a message with tag 9 from rank 1");
     cr_expect(rondo_p2p_send(ends[0], input, 1, 1, 7, &sent) == RONDO_ERROR_PEER);
-    send_number(0, 2, 3);
-    receive_number(2, 0, 3);
+    end_send_number(0, 2, 3);
+    end_receive_number(2, 0, 3);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -326,44 +234,6 @@ Test(silence, closing_waits_for_a_network_no_longer_than_the_timeout)
     ends[0] = NULL;
 }
 
-/* ---- Ranks of other hosts -------------------------------------------------------------------- */
-
-Test(distant, a_probe_that_does_not_wait_finds_by_itself_what_has_arrived)
-{
-    enum { LOOKS = 1000000 };
-    rondo_result result = RONDO_IN_PROGRESS;
-    rondo_envelope found;
-
-    send_number(1, 0, 3);
-    receive_number(0, 1, 3);
-    drive(0, true);
-    send_number(1, 0, 4);
-    for (int look = 0; look < LOOKS && result == RONDO_IN_PROGRESS; look++)
-        result = rondo_p2p_probe(ends[0], RONDO_ANY_SOURCE, RONDO_ANY_TAG, 0, &found);
-    cr_expect(result == RONDO_OK && found.source == 1 && found.tag == 4, "%s",
-              rondo_result_string(result));
-    drive(0, false);
-    receive_number(0, 1, 4);
-}
-
-Test(distant, a_peer_that_closes_its_end_ends_what_waits_for_it_alone)
-{
-    static char input[P2P_WHOLE_MOST + 1];
-    rondo_transfer *offered, *received, *sent;
-
-    send_number(1, 0, 3);
-    receive_number(0, 1, 3);
-    drive(1, true);
-    cr_assert(rondo_p2p_send(ends[0], input, sizeof(input), 1, 7, &offered) == RONDO_OK);
-    cr_assert(rondo_p2p_recv(ends[0], input, 1, 1, 9, &received) == RONDO_OK);
-    close_unread();
-    expect_closed(offered, "65537 bytes with tag 7 from rank 0 are lost");
-    expect_closed(received, "Rank 0 waits for a message with tag 9 from rank 1");
-    cr_expect(rondo_p2p_send(ends[0], input, 1, 1, 7, &sent) == RONDO_ERROR_PEER);
-    send_number(0, 2, 3);
-    receive_number(2, 0, 3);
-}
-
 /* ---- Memory that is shown -------------------------------------------------------------------- */
 
 enum { LONG = 1 << 20 };
@@ -396,7 +266,7 @@ Test(silence, a_sender_that_gives_up_waits_until_its_receiver_is_not_inside)
     _Atomic uint32_t *inside;
     pthread_t thread;
 
-    drive(1, true);
+    end_drive(1, true);
     cr_assert(rondo_p2p_send(ends[0], input, LONG, 1, 7, &sent) == RONDO_OK);
     cr_assert(rondo_p2p_recv(ends[1], output, LONG, 0, 7, &received) == RONDO_OK);
     accept_message();
@@ -417,7 +287,7 @@ Test(silence, a_sender_that_gives_up_waits_until_its_receiver_is_not_inside)
     cr_expect(!is_shown());
     rondo_transfer_close(sent);
 
-    drive(1, false);
+    end_drive(1, false);
     cr_expect(rondo_transfer_wait(received, -1, NULL) == RONDO_ERROR_ABORTED);
     rondo_transfer_close(received);
 }
