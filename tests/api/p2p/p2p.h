@@ -27,6 +27,9 @@ struct p2p_wait {
 };
 /* Ranks 0 and 2 wait when rank 1 is killed. The argument is a struct p2p_wait. */
 rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence);
+/* Rank 1 of 6 is killed, and what names it ends alone: rank 4 was never connected with it, if the
+ * ranks met in rounds of distances 1, 2 and 4. */
+rondo_result p2p_lose_a_stranger(rondo_comm *comm, void *argument, char *sentence);
 /* Rank 0 waits, the others are silent, or have closed their ends. */
 rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_wait_for_closed(rondo_comm *comm, void *argument, char *sentence);

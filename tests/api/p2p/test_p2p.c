@@ -112,6 +112,19 @@ Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
     }
 }
 
+Test(p2p, a_rank_of_another_host_that_dies_unmet_is_missed_by_what_names_it_alone)
+{
+    enum { SIZE = 6 };
+
+    if (!distant())
+        cr_skip_test("a rank of this host is met from the start");
+    setenv("RONDO_ALGORITHM", "direct", 1); /* of the barrier when the ends are opened */
+    world_run_processes(SIZE, p2p_lose_a_stranger, NULL, &report);
+    for (int r = 0; r < SIZE; r++)
+        cr_expect(r == 1 || strstr(report.sentences[r], "finalize: ") == report.sentences[r], "%s",
+                  report.summary);
+}
+
 Test(p2p, a_wait_ends_with_the_timeout)
 {
     static const struct {

@@ -88,6 +88,29 @@ static rondo_result expect_peer(const struct scene *scene, rondo_result result, 
                      rondo_result_string(result), rondo_last_error(NULL), word);
 }
 
+/* Closes the last transfer, which has ended. */
+static void drop_last(struct scene *scene)
+{
+    int last = --scene->count;
+
+    rondo_transfer_close(scene->transfers[last]);
+    free(scene->memory[last]);
+    scene->transfers[last] = NULL;
+}
+
+/* Sends to rank 1, which takes nothing: over a network this rank may learn of it only now. */
+static rondo_result send_in_vain(struct scene *scene, int length)
+{
+    int last = scene->count;
+    rondo_result result = scene_send(scene, 1, length, scene_lengths[length]);
+
+    if (!result)
+        result = rondo_transfer_wait(scene->transfers[last], -1, NULL);
+    result = expect_peer(scene, result, "closed its messages");
+    drop_last(scene);
+    return result;
+}
+
 rondo_result p2p_send_to_closed(rondo_comm *comm, void *argument, char *sentence)
 {
     struct scene scene;
@@ -100,18 +123,8 @@ rondo_result p2p_send_to_closed(rondo_comm *comm, void *argument, char *sentence
     }
     if (!result)
         result = rondo_barrier(comm, NULL);
-    for (int i = 1; i < LENGTHS && !result && scene.rank != 1; i++) {
-        int last = scene.count;
-
-        result = scene_send(&scene, 1, i, scene_lengths[i]);
-        if (!result) /* over a network this rank may learn of it only now */
-            result = rondo_transfer_wait(scene.transfers[last], -1, NULL);
-        result = expect_peer(&scene, result, "closed its messages");
-        rondo_transfer_close(scene.transfers[last]);
-        free(scene.memory[last]);
-        scene.transfers[last] = NULL;
-        scene.count = last;
-    }
+    for (int i = 1; i < LENGTHS && !result && scene.rank != 1; i++)
+        result = send_in_vain(&scene, i);
     if (!result && scene.rank != 1)
         result = scene_send(&scene, scene.rank, 1, 1);
     if (!result)
@@ -243,6 +256,49 @@ rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence)
     }
     if (!result)
         result = await_in_vain(&scene, wait);
+    return scene_close(&scene, result);
+}
+
+/* Receives from all ranks but rank 1, and sends to them. */
+static rondo_result exchange_without_first(struct scene *scene)
+{
+    rondo_result result = RONDO_OK;
+
+    for (int peer = 0; peer < scene->size && !result; peer++) {
+        if (peer == 1 || peer == scene->rank)
+            continue;
+        result = scene_send(scene, peer, 3, LONG);
+        if (!result)
+            result = scene_receive(scene, peer, 3, LONG);
+    }
+    return result ? result : scene_finish_all(scene);
+}
+
+rondo_result p2p_lose_a_stranger(rondo_comm *comm, void *argument, char *sentence)
+{
+    static const struct p2p_wait waits[] = {
+        {1, 7, P2P_PROBE}, {1, 7, P2P_PROBE_AGAIN}, {1, 7, P2P_RECEIVE}};
+    struct scene scene;
+    rondo_result result = scene_open(&scene, comm, sentence);
+    bool is_stranger = scene.rank == 1 + scene.size / 2;
+
+    (void)argument;
+    world_will_wait(scene.rank);
+    for (int peer = 0; peer < scene.size && !result && scene.rank == 1; peer++)
+        if (peer != 1)
+            world_await_rank(peer); /* its end is open */
+    if (!result && scene.rank == 1)
+        kill(getpid(), SIGKILL);
+    while (!result && world_await_rank(1))
+        continue;
+    for (int i = 0; i < 3 && !result && is_stranger; i++)
+        result = expect_peer(&scene, await_in_vain(&scene, &waits[i]), "or has ended, and sends");
+    if (!result && is_stranger) {
+        drop_last(&scene);
+        result = send_in_vain(&scene, 2);
+    }
+    if (!result)
+        result = exchange_without_first(&scene);
     return scene_close(&scene, result);
 }
 
