@@ -181,9 +181,10 @@ struct tcp_peer {
     struct tcp_line *lines[TCP_LINES];
     bool dials;  /* we open the lines */
     bool wide;   /* all data lines are wanted */
-    bool bye;    /* it said so, or nobody listened when it was dialed */
+    bool bye;    /* it said so */
     bool failed; /* it has left the communicator with an error: it takes no more messages */
     int order[NET_ADDRESSES], attempt;
+    int refused;  /* the attempt, from 1, at which nobody listened; 0: none was */
     double began; /* the first attempt to dial, 0: none */
     double since; /* TCP_AWAITED: dial again then; TCP_UP: when the first line ended, 0: none has */
     double asked; /* when the last TCP_ASK went */
@@ -273,6 +274,13 @@ static inline void tcp_note_shortage(struct tcp_shortage *shortage, int number)
     if (!shortage->since)
         shortage->since = clock_seconds();
     shortage->number = number;
+}
+
+/* Note that nobody listened at the address in turn, if `number` (errno) says so. */
+static inline void tcp_note_refusal(struct tcp_peer *peer, int index, int number)
+{
+    if (number == ECONNREFUSED && index == 0)
+        peer->refused = peer->attempt + 1;
 }
 
 static inline size_t tcp_unsent(const struct tcp_network *network)

@@ -65,7 +65,7 @@ void tcp_hello_begin(struct tcp_line *line)
     if (clock_seconds() > line->deadline)
         line->peer->troubled = 0;
     if (number) {
-        line->peer->bye |= number == ECONNREFUSED && line->index == 0;
+        tcp_note_refusal(line->peer, line->index, number);
         tcp_peer_refused(line, tcp_dial_error(number));
         return;
     }

@@ -56,6 +56,15 @@ const char *tcp_dial_error(int error)
 
 /* ---- Opening lines --------------------------------------------------------------------------- */
 
+/* A rank listens at all of its addresses: where one of them refused, it is gone, whatever kept this
+ * rank from the others. */
+static void give_up_dialing(struct tcp_peer *peer, const char *why)
+{
+    if (peer->refused)
+        peer->attempt = peer->refused - 1;
+    tcp_peer_gone(peer, peer->refused ? tcp_dial_error(ECONNREFUSED) : why);
+}
+
 /*
  * No line could be dialed. What this rank lacks itself says nothing of the peer: the attempt is
  * made again, and tcp.c says so if that lasts. Of data lines the first one is enough.
@@ -67,8 +76,8 @@ static void miss_line(struct tcp_peer *peer, int index, int family, int number)
     double again = clock_seconds() + LOOK_DIAL;
 
     if (!no_port && !tcp_is_shortage(number)) {
-        peer->bye |= number == ECONNREFUSED && index == 0;
-        tcp_peer_gone(peer, tcp_dial_error(number));
+        tcp_note_refusal(peer, index, number);
+        give_up_dialing(peer, tcp_dial_error(number));
         return;
     }
     if (index > 1)
@@ -108,8 +117,6 @@ static void dial_line(struct tcp_peer *peer, int index)
         tcp_peer_gone(peer, "no memory for a connection");
         return;
     }
-    if (index == 0)
-        peer->bye = false;
     line->peer = peer;
     line->index = index;
     line->dialed = true;
@@ -134,7 +141,7 @@ void tcp_peer_dial(struct tcp_peer *peer)
                             peer->order);
     }
     peer->state = TCP_DIALING;
-    peer->attempt = 0;
+    peer->attempt = peer->refused = 0;
     if (!open_queue(peer))
         tcp_peer_gone(peer, "no memory for a connection");
     else
@@ -177,7 +184,7 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
     }
     log_debug("rank %d and rank %d are connected (tcp)", network->rank, peer->rank);
     peer->state = TCP_UP;
-    peer->bye = false;
+    peer->refused = 0;
     peer->since = 0;
     peer->dials = line->dialed;
     if (!peer->began)
@@ -240,7 +247,7 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
         peer->state = TCP_AWAITED;
         peer->since = now + LOOK_DIAL;
     } else {
-        tcp_peer_gone(peer, reason); /* nobody listens: ended, or its communicator did */
+        give_up_dialing(peer, reason); /* nobody listens: ended, or its communicator did */
     }
 }
 
@@ -293,7 +300,7 @@ void tcp_peer_gone(struct tcp_peer *peer, const char *why)
         network->failed = peer;
     if (network->owner.left)
         network->owner.left(network->owner.context, peer->rank,
-                            peer->bye && !peer->failed && !peer->tampered);
+                            (peer->bye || peer->refused) && !peer->failed && !peer->tampered);
 }
 
 static bool host_is_silent(int error)

@@ -44,6 +44,14 @@ static void failed(void *context, int peer, const struct network_failure *failur
     snprintf(node->sentence, sizeof(node->sentence), "%s", failure->sentence);
 }
 
+static void left(void *context, int peer, bool parted)
+{
+    struct node *node = context;
+
+    node->left = peer + 1;
+    node->parted = parted;
+}
+
 static void note(void *context, int peer, const void *bytes, size_t count)
 {
     struct node *node = context;
@@ -85,6 +93,7 @@ static rondo_result start_node(int rank)
                                               .waits = waits,
                                               .waited = waited,
                                               .failed = failed,
+                                              .left = left,
                                               .note = note},
                                     .key = key,
                                     .comm = NODE_COMM,

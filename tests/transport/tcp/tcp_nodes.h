@@ -22,6 +22,8 @@ struct node {
     int failed_from;                  /* the last peer that has failed, and how */
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
+    int left; /* the last peer that is gone, from 1; 0: none is */
+    bool parted;
     void (*on_note)(void);
     int notes;
     char note[NETWORK_NOTE];

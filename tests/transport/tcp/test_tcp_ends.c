@@ -11,6 +11,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -202,4 +203,24 @@ Test(tcp_ends, hear_no_more_of_a_line_that_was_closed)
     cr_assert_eq(epoll_wait(node_tcp(0)->epoll, &event, 1, 0), 0);
     for (int i = 0; i < count; i++)
         close(copies[i]);
+}
+
+/* Rank 1 has closed, and of two addresses the second one cannot be reached from here. */
+Test(tcp_ends, are_those_of_a_peer_that_is_not_there_if_one_of_its_addresses_says_so)
+{
+    struct tcp_peer *peer = node_tcp(0)->peers[1];
+    unsigned port = peer->endpoint.port;
+    char place[64];
+
+    node_close(1);
+    peer->endpoint.addresses =
+        (struct net_addresses){.at = {{.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}},
+                                      {.family = 4, .bytes = {255, 255, 255, 255}}},
+                               .count = 2};
+    cr_assert_eq(node_tcp(0)->base.ops->watch(nodes[0].network, 1), RONDO_OK);
+    cr_assert(nodes_await(0, 1, TCP_GONE));
+    cr_expect(nodes[0].left == 2 && nodes[0].parted);
+    cr_expect_eq(node_tcp(0)->base.ops->watch(nodes[0].network, 1), RONDO_ERROR_PEER);
+    snprintf(place, sizeof(place), "(tcp, 127.0.0.1:%u): nobody listens there", port);
+    cr_expect(strstr(fail_sentence(), place), "'%s'", fail_sentence());
 }
