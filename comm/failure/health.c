@@ -53,11 +53,17 @@ bool health_has_closed(const rondo_comm *comm, int rank)
     return closed >= STATUS_PARTED ? closed == STATUS_PARTED && comm->may_part : closed;
 }
 
-bool health_is_lost(const rondo_comm *comm, int rank)
+/* True if that is known of the rank's end. */
+static bool has_status(const rondo_comm *comm, int rank, enum status_closed closed)
 {
     const struct status *status = health_status(comm, rank);
 
-    return status && atomic_load_explicit(&status->closed, memory_order_acquire) == STATUS_LOST;
+    return status && atomic_load_explicit(&status->closed, memory_order_acquire) == closed;
+}
+
+bool health_is_lost(const rondo_comm *comm, int rank)
+{
+    return has_status(comm, rank, STATUS_LOST);
 }
 
 /* Finds the page on which a rank shows that it has failed. One that failed before it knew the
@@ -282,6 +288,12 @@ rondo_result health_flush(rondo_comm *comm, double waited)
 
     if (result || networks_flushed(comm, &peer))
         return result;
+    /* One that has closed its end has what it wanted, though its acknowledgement got lost. */
+    if (has_status(comm, peer, STATUS_PARTED)) {
+        networks_forsake(comm, peer);
+        if (networks_flushed(comm, &peer))
+            return RONDO_OK;
+    }
     result = networks_watch(comm, peer);
     if (result || !is_too_long(comm, &comm->blame, waited))
         return result;

@@ -87,7 +87,7 @@ static rondo_result lost(rondo_comm *comm, rondo_result result, int culprit)
     rondo_result told = health_adopt(comm);
 
     if (!told && comm->may_part && health_has_closed(comm, culprit)) {
-        networks_tell(comm, &(struct network_failure){.culprit = culprit, .forsakes = true});
+        networks_forsake(comm, culprit);
         return RONDO_OK;
     }
     if (!told && result == RONDO_ERROR_AUTH)
@@ -139,6 +139,11 @@ void networks_reclaim(rondo_comm *comm)
 void networks_let_go(rondo_comm *comm)
 {
     networks_end_zcopies(&comm->networks);
+}
+
+void networks_forsake(rondo_comm *comm, int peer)
+{
+    networks_tell(comm, &(struct network_failure){.culprit = peer, .forsakes = true});
 }
 
 void networks_tell(rondo_comm *comm, const struct network_failure *failure)

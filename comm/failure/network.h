@@ -41,6 +41,8 @@ rondo_result networks_watch(rondo_comm *comm, int peer);
 void networks_reclaim(rondo_comm *comm);
 /* A call has failed: its memory is the caller's again. */
 void networks_let_go(rondo_comm *comm);
+/* Does without a peer that has closed its end: see network_failure.forsakes. */
+void networks_forsake(rondo_comm *comm, int peer);
 /* The communicator is broken. From any thread. */
 void networks_tell(rondo_comm *comm, const struct network_failure *failure);
 

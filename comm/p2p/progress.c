@@ -222,9 +222,10 @@ static bool advance_routes(rondo_p2p *p2p, int first, int last)
 static bool has_work(const rondo_p2p *p2p)
 {
     for (int peer = 0; peer < p2p->comm->size; peer++)
-        if (p2p->routes[peer].first || p2p->routes[peer].behind_in)
+        if (p2p->routes[peer].first || p2p->routes[peer].behind_in ||
+            (!is_sent(p2p, peer) && !has_parted(p2p, peer)))
             return true;
-    return p2p->pending || !networks_flushed(p2p->comm, NULL);
+    return p2p->pending;
 }
 
 static void end_all(struct transfers *list, rondo_result result)

@@ -73,15 +73,14 @@ static struct recovery *recovery_open(const rondo_comm *comm)
  * ever: closing is not to wait for these. The others may still have to read what this rank sent
  * them. A rank that was itself left out waits for nobody.
  */
-static void forsake_failed(const rondo_comm *comm)
+static void forsake_failed(rondo_comm *comm)
 {
     const struct recovery *recovery = comm->recovery;
 
     for (int rank = 0; rank < comm->size && networks_any(comm); rank++)
         if (rank != comm->rank &&
             (recovery->out || set_has(recovery->agreement.own.verdict.failed, rank)))
-            networks_tell_all(&comm->networks,
-                              &(struct network_failure){.culprit = rank, .forsakes = true});
+            networks_forsake(comm, rank);
 }
 
 void recovery_close(rondo_comm *comm)

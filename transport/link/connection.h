@@ -120,8 +120,8 @@ struct network_failure {
     int culprit; /* the rank to blame, -1 unknown */
     const char *sentence;
     bool answered; /* this rank lets its networks move on, so peers may still connect */
-    /* Nothing broke and nobody is told: what the culprit has not taken is no failure, and closing
-     * need not wait for it. */
+    /* Nothing broke and nobody is told: what the culprit has not taken is no failure, and neither
+     * closing nor flushed() waits until it has acknowledged that. By who holds the turn. */
     bool forsakes;
 };
 

@@ -90,7 +90,7 @@ struct verbs_rail {
 };
 
 struct verbs_peer {
-    bool forsaken; /* closing does not wait until it has taken what was sent to it */
+    bool forsaken; /* nothing waits until it has acknowledged what was sent to it */
     bool lost;     /* its connection had failed before the communicator broke */
     struct verbs_network *network;
     int rank;
@@ -210,7 +210,10 @@ void verbs_zcopy_posted(struct verbs_peer *peer, struct verbs_zcopy *zcopy, unsi
 bool verbs_zcopy_collect(struct verbs_peer *peer);
 /* Make memory ready to be written: no message is sent from there when this returns. */
 void verbs_zcopy_reclaim(struct verbs_network *network, const void *at, size_t bytes);
-/* No memory is read any more; connections that can't promise that are of no use after it. */
+/* No memory is read for the peer any more; connections that can't promise that are of no use after
+ * it. */
+void verbs_zcopy_forsake(struct verbs_peer *peer);
+/* Does the same for all peers. */
 void verbs_zcopy_end(struct verbs_network *network);
 /* The rail's queue was closed: its regions of all zero-copy sends go back to `memory`. */
 void verbs_zcopy_drop(struct verbs_peer *peer, int rail, struct verbs_memory *memory);

@@ -274,8 +274,9 @@ static void reclaim(struct connection *connection, const void *at, size_t bytes)
 
 static bool takes(struct connection *connection, const void *payload, size_t bytes)
 {
-    return verbs_zcopy_takes(((struct verbs_channel *)(void *)connection)->peer->network, payload,
-                             bytes);
+    const struct verbs_peer *peer = ((struct verbs_channel *)(void *)connection)->peer;
+
+    return !peer->forsaken && verbs_zcopy_takes(peer->network, payload, bytes);
 }
 
 const struct connection_ops verbs_connection_ops = {.push = push,

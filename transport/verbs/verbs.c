@@ -77,7 +77,7 @@ static bool owes(struct network *base, int rank)
     const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
     const struct verbs_peer *peer = network->peers[rank];
 
-    return peer && (peer->owes || peer->zcopy_count);
+    return peer && (peer->owes || (peer->zcopy_count && !peer->forsaken));
 }
 
 static bool flushed(struct network *base, int *ret_peer)
@@ -123,11 +123,14 @@ static rondo_result watch(struct network *base, int rank)
 static void tell(struct network *base, const struct network_failure *failure)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
+    struct verbs_peer *peer = failure->forsakes ? network->peers[failure->culprit] : NULL;
 
     if (!failure->forsakes)
         atomic_store_explicit(&network->broken, true, memory_order_relaxed);
-    else if (network->peers[failure->culprit])
-        network->peers[failure->culprit]->forsaken = true;
+    else if (peer && !peer->forsaken)
+        verbs_zcopy_forsake(peer);
+    if (peer)
+        peer->forsaken = true;
 }
 
 static void let_go(struct network *base)

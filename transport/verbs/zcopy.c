@@ -241,16 +241,17 @@ void verbs_zcopy_reclaim(struct verbs_network *network, const void *at, size_t b
     }
 }
 
+void verbs_zcopy_forsake(struct verbs_peer *peer)
+{
+    move_aside(peer, (struct span){0, UINTPTR_MAX});
+    verbs_zcopy_collect(peer);
+    if (peer->zcopy_count)
+        stop(peer);
+}
+
 void verbs_zcopy_end(struct verbs_network *network)
 {
-    for (int rank = 0; rank < network->job.size && network->zcopy; rank++) {
-        struct verbs_peer *peer = network->peers[rank];
-
-        if (!peer)
-            continue;
-        move_aside(peer, (struct span){0, UINTPTR_MAX});
-        verbs_zcopy_collect(peer);
-        if (peer->zcopy_count)
-            stop(peer);
-    }
+    for (int rank = 0; rank < network->job.size && network->zcopy; rank++)
+        if (network->peers[rank])
+            verbs_zcopy_forsake(network->peers[rank]);
 }

@@ -50,6 +50,81 @@ Test(distant, a_peer_that_closes_its_end_ends_what_waits_for_it_alone)
     end_receive_number(2, 0, 3);
 }
 
+/* ---- A network that delivers nothing --------------------------------------------------------- */
+
+static rondo_result move_nothing(struct network *network, bool *ret_moved)
+{
+    (void)network;
+    *ret_moved = false;
+    return RONDO_OK;
+}
+
+static bool wait_for_second(struct network *network, int *ret_peer)
+{
+    (void)network;
+    if (ret_peer)
+        *ret_peer = 1;
+    return false;
+}
+
+static bool owe_second(struct network *network, int rank)
+{
+    (void)network;
+    return rank == 1;
+}
+
+static rondo_result see_all(struct network *network, int rank)
+{
+    (void)network;
+    (void)rank;
+    return RONDO_OK;
+}
+
+static void tell_nobody(struct network *network, const struct network_failure *failure)
+{
+    (void)network;
+    (void)failure;
+}
+
+static void close_nothing(struct network *network)
+{
+    (void)network;
+}
+
+static const struct network_ops to_second = {.progress = move_nothing,
+                                             .flushed = wait_for_second,
+                                             .owes = owe_second,
+                                             .watch = see_all,
+                                             .tell = tell_nobody,
+                                             .close = close_nothing};
+static struct network network = {.ops = &to_second};
+
+static void add_network(void)
+{
+    lock_take(&ends[0]->lock);
+    ends[0]->comm->networks.open[0] = &network;
+    lock_give(&ends[0]->lock);
+}
+
+Test(distant, closing_waits_for_a_network_no_longer_than_the_timeout)
+{
+    cr_assert(rondo_p2p_set_timeout(ends[0], 0.1) == RONDO_OK);
+    add_network();
+    rondo_p2p_close(ends[0]);
+    ends[0] = NULL;
+}
+
+/* There is no timeout. */
+Test(distant, closing_does_not_wait_until_a_peer_that_has_closed_takes_something)
+{
+    cr_assert(rondo_p2p_set_timeout(ends[0], 0) == RONDO_OK);
+    add_network();
+    /* Relaxed: rank 0 sees it in some round. */
+    atomic_store_explicit(&ends[0]->comm->mirrors[1].closed, STATUS_PARTED, memory_order_relaxed);
+    rondo_p2p_close(ends[0]);
+    ends[0] = NULL;
+}
+
 /* ---- Peers that were never connected --------------------------------------------------------- */
 
 /* Ranks meet those at distances of 1, 2 and 4 when they open their ends. */

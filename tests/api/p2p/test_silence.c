@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "tests/patience.h"
-#include "transport/link/connection.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -188,50 +187,6 @@ Test(opening, who_gets_no_thread_says_so)
     cr_expect(strstr(rondo_last_error(comm), "Cannot start the thread"));
     pthread_setattr_default_np(&before);
     rondo_comm_close(comm);
-}
-
-/* ---- A network that delivers nothing --------------------------------------------------------- */
-
-static rondo_result move_nothing(struct network *network, bool *ret_moved)
-{
-    (void)network;
-    *ret_moved = false;
-    return RONDO_OK;
-}
-
-static bool wait_for_second(struct network *network, int *ret_peer)
-{
-    (void)network;
-    if (ret_peer)
-        *ret_peer = 1;
-    return false;
-}
-
-static void tell_nobody(struct network *network, const struct network_failure *failure)
-{
-    (void)network;
-    (void)failure;
-}
-
-static void close_nothing(struct network *network)
-{
-    (void)network;
-}
-
-Test(silence, closing_waits_for_a_network_no_longer_than_the_timeout)
-{
-    const struct network_ops ops = {.progress = move_nothing,
-                                    .flushed = wait_for_second,
-                                    .tell = tell_nobody,
-                                    .close = close_nothing};
-    struct network network = {.ops = &ops};
-
-    cr_assert(rondo_p2p_set_timeout(ends[0], 0.1) == RONDO_OK);
-    lock_take(&ends[0]->lock);
-    ends[0]->comm->networks.open[0] = &network;
-    lock_give(&ends[0]->lock);
-    rondo_p2p_close(ends[0]);
-    ends[0] = NULL;
 }
 
 /* ---- Memory that is shown -------------------------------------------------------------------- */

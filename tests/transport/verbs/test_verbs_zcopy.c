@@ -197,6 +197,21 @@ Test(verbs_zcopy, a_peer_whose_connection_failed_the_call_stays_lost)
     cr_expect(watch() == RONDO_ERROR_PEER);
 }
 
+/* Rank 1 got the message, and its acknowledgement got lost. */
+Test(verbs_zcopy, a_peer_that_has_closed_its_end_is_not_waited_for)
+{
+    const struct network_failure failure = {.culprit = 1, .forsakes = true};
+
+    send_zcopy(1, zcopy);
+    join();
+    cr_assert_not(flushed());
+    nodes[0].network->ops->tell(nodes[0].network, &failure);
+    cr_expect(flushed());
+    cr_expect_not(connection_takes(writer, zcopy, BYTES));
+    memset(zcopy, 'b', BYTES);
+    cr_expect_eq(come(1), 0, "the caller's new values came as the old message");
+}
+
 Test(verbs_zcopy, a_call_that_failed_before_the_ranks_were_connected_reads_nothing)
 {
     send_zcopy(1, zcopy);
