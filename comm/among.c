@@ -148,6 +148,12 @@ static rondo_result look(void *context)
     if (now - among->looked < LOOK_MEMBERS)
         return RONDO_OK;
     among->looked = now;
+    /* Acquire, pairs with the release in rondo_comm_abort(). */
+    if (atomic_load_explicit(&among->parent->aborted, memory_order_acquire))
+        return rondo_fail(RONDO_ERROR_ABORTED,
+                          "Rank %d of the parent communicator aborted that (rondo_comm_abort), so "
+                          "it opens no other one among %d ranks of it.",
+                          among->parent->rank, among->count);
     if (among->rank)
         find_invitation(among); /* another one, if this is the second try of the same ranks */
     return check_others(among);

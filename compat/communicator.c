@@ -79,15 +79,25 @@ static ncclResult_t check_handle(ncclComm_t comm, const char *function)
     return ncclSuccess;
 }
 
-ncclResult_t communicator_check(ncclComm_t comm, const char *function)
+/* Acquire, pairs with the release in finish() of job.c: what the job made is there. */
+static ncclResult_t result_of(ncclComm_t comm, int *ret_jobs)
 {
-    ncclResult_t result = check_handle(comm, function);
-    int state;
+    int state = atomic_load_explicit(&comm->state, memory_order_acquire);
 
-    if (result)
-        return result;
-    /* Acquire, pairs with the release in finish() of job.c: what the job made is there. */
-    state = atomic_load_explicit(&comm->state, memory_order_acquire);
+    *ret_jobs = state & ~STATE_RESULT;
+    return (ncclResult_t)(state & STATE_RESULT);
+}
+
+ncclResult_t communicator_state(ncclComm_t comm)
+{
+    int jobs;
+    ncclResult_t result = result_of(comm, &jobs);
+
+    return jobs & STATE_JOBS * IN_BACKGROUND ? ncclInProgress : result;
+}
+
+static ncclResult_t check_state(ncclComm_t comm, const char *function, ncclResult_t state)
+{
     if (state == ncclInProgress)
         return compat_fail(comm, ncclInvalidArgument,
                            "%s: the communicator is not ready yet; ask ncclCommGetAsyncError() "
@@ -95,8 +105,22 @@ ncclResult_t communicator_check(ncclComm_t comm, const char *function)
                            function);
     /* An error of one that was made is that of the last communicator which was to come of it. Its
      * own are found by calls; it can still be shrunk. */
-    return atomic_load_explicit(&comm->joined, memory_order_acquire) ? ncclSuccess
-                                                                     : (ncclResult_t)state;
+    return atomic_load_explicit(&comm->joined, memory_order_acquire) ? ncclSuccess : state;
+}
+
+ncclResult_t communicator_check(ncclComm_t comm, const char *function)
+{
+    ncclResult_t result = check_handle(comm, function);
+
+    return result ? result : check_state(comm, function, communicator_state(comm));
+}
+
+ncclResult_t communicator_check_made(ncclComm_t comm, const char *function)
+{
+    ncclResult_t result = check_handle(comm, function);
+    int jobs;
+
+    return result ? result : check_state(comm, function, result_of(comm, &jobs));
 }
 
 ncclResult_t communicator_enter(ncclComm_t comm, const char *function)
@@ -173,7 +197,7 @@ NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
                              "ncclCommGetAsyncError: no place for the answer.");
     if (result)
         return result;
-    state = (ncclResult_t)atomic_load_explicit(&comm->state, memory_order_acquire);
+    state = communicator_state(comm);
     if (!state && !atomic_load_explicit(&comm->revoked, memory_order_acquire) &&
         !atomic_load_explicit(&comm->shrunk, memory_order_acquire)) {
         rondo_result broken = rondo_comm_query(comm->calls);
@@ -221,7 +245,7 @@ NCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm)
     result = check_handle(comm, "ncclCommDestroy");
     if (result)
         return result;
-    if (atomic_load_explicit(&comm->state, memory_order_acquire) == ncclInProgress)
+    if (communicator_state(comm) == ncclInProgress)
         return compat_fail(comm, ncclInvalidArgument,
                            "ncclCommDestroy: the communicator is not ready yet; wait for it, or "
                            "end it by ncclCommAbort().");
@@ -249,7 +273,7 @@ NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
     if (atomic_load_explicit(&comm->joined, memory_order_acquire)) {
         rondo_comm_abort(comm->calls);
         /* Only then, as peers may need it to go on without us. */
-        if (atomic_load_explicit(&comm->deriving, memory_order_acquire))
+        if (atomic_load_explicit(&comm->state, memory_order_acquire) & STATE_JOBS)
             rondo_comm_abort(comm->control);
         wait_for_calls(comm);
     }

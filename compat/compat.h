@@ -60,18 +60,27 @@ struct wishes {
     char name[64];              /* with which sentences about the communicator begin; "": none */
 };
 
+/* An ncclResult_t, and above it which jobs make communicators out of this one. One word, so that
+ * whoever finds it ready may make the next one, and nobody takes the end of one for another's. */
+enum {
+    STATE_RESULT = 0xff,
+    STATE_SPLITS = 0x100,  /* a split or a growth, which other ranks tell apart by their order */
+    STATE_SHRINKS = 0x200, /* this needs no order among the others, and one at a time */
+    STATE_JOBS = STATE_SPLITS | STATE_SHRINKS,
+    IN_BACKGROUND = 4, /* times STATE_JOBS: the client asks for the end of these */
+};
+
 struct ncclComm {
     uint64_t magic;
-    pid_t maker;          /* the process; a forked child has neither its threads nor their calls */
-    atomic_int holders;   /* the client, jobs, calls; the last one frees it */
-    atomic_int calling;   /* calls in progress */
-    atomic_bool deriving; /* jobs make communicators out of it */
+    pid_t maker;        /* the process; a forked child has neither its threads nor their calls */
+    atomic_int holders; /* the client, jobs, calls; the last one frees it */
+    atomic_int calling; /* calls in progress */
     int size, rank;
     int device; /* of CUDA; -1: host memory only */
     struct wishes wishes;
     rondo_comm *calls, *control;
     atomic_bool joined;   /* `calls` and `control` are there, for good */
-    atomic_int state;     /* an ncclResult_t: in progress, or the error of the last job */
+    atomic_int state;     /* in progress, or the error of the last job; and bits of STATE_* */
     atomic_bool aborted;  /* by the client, here */
     atomic_bool revoked;  /* no more calls, but splits */
     atomic_bool finished; /* by the client, or destroyed: no more calls */
@@ -122,8 +131,12 @@ void communicator_hold(ncclComm_t comm);
 void communicator_drop(ncclComm_t comm);
 /* Drops the client's share, once: who aborts a communicator that is being made has done so. */
 void communicator_release(ncclComm_t comm);
+/* ncclInProgress as long as a job makes it, or others out of it in the background. */
+ncclResult_t communicator_state(ncclComm_t comm);
 /* The sentence names `function` where this is no communicator, or one that is not ready. */
 ncclResult_t communicator_check(ncclComm_t comm, const char *function);
+/* Does the same, but lets pass where others are made out of it. */
+ncclResult_t communicator_check_made(ncclComm_t comm, const char *function);
 /* Does as communicator_check(), for calls: they hold the communicator until they leave. */
 ncclResult_t communicator_enter(ncclComm_t comm, const char *function);
 /* A call on it begins that has been checked before; it is left like one that was entered. */
@@ -158,7 +171,11 @@ struct job {
     rondo_unique_id id;
     bool has_id;
     int color, key; /* of a split */
-    int *ranks;     /* of the parent, who go on, when it shrinks */
+    int *ranks;     /* of the parent, who go on, when it shrinks; else NULL */
+    bool aborts;    /* when it shrinks: it ends the parent's calls, and splits that hang */
+    /* Does what a call that is refused must not do, once the parent is ours; or NULL. */
+    void (*begin)(struct job *job);
+    int claim; /* of the last job of a chain: the bits in the parent's state that are its own */
 };
 
 /* Run it, here, in the background or at the end of the group; takes what the job holds. */

@@ -157,25 +157,28 @@ static ncclResult_t start_shrink(ncclComm_t comm, struct job *job, int size,
     return result ? result : submit(comm, job);
 }
 
-/* Release, pairs with the acquire in ncclCommGetAsyncError(). */
-static void end_calls(ncclComm_t comm)
+static void end_calls(struct job *job)
 {
-    atomic_store_explicit(&comm->shrunk, true, memory_order_release);
-    rondo_comm_abort(comm->calls);
+    /* Release, pairs with the acquire in ncclCommGetAsyncError(). */
+    atomic_store_explicit(&job->parent->shrunk, true, memory_order_release);
+    rondo_comm_abort(job->parent->calls);
 }
 
 NCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList,
          int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
-    struct job job = {.run = shrink, .ret_comm = newcomm};
-    ncclResult_t result = communicator_check(comm, "ncclCommShrink");
+    bool aborts = shrinkFlags == NCCL_SHRINK_ABORT;
+    struct job job = {
+        .run = shrink, .ret_comm = newcomm, .aborts = aborts, .begin = aborts ? end_calls : NULL};
+    ncclResult_t result = aborts ? communicator_check_made(comm, "ncclCommShrink")
+                                 : communicator_check(comm, "ncclCommShrink");
     int size;
 
     if (!result && (!newcomm || !excludeRanksList || excludeRanksCount < 1))
         result = compat_fail(comm, ncclInvalidArgument,
                              "ncclCommShrink: needs ranks to leave out and a place for the new "
                              "communicator.");
-    if (!result && shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
+    if (!result && shrinkFlags != NCCL_SHRINK_DEFAULT && !aborts)
         result = compat_fail(comm, ncclInvalidArgument,
                              "ncclCommShrink: the flags are %d; they may be NCCL_SHRINK_DEFAULT or "
                              "NCCL_SHRINK_ABORT.",
@@ -192,8 +195,6 @@ NCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList,
                         "ncclCommShrink: of %d excluded ranks one is not in the communicator, or "
                         "is the caller.",
                         excludeRanksCount);
-    if (!result && shrinkFlags == NCCL_SHRINK_ABORT)
-        end_calls(comm);
     if (!result)
         result = start_shrink(comm, &job, size, config);
     if (!job.parent) /* it was not submitted */
@@ -218,6 +219,18 @@ NCCL_API(ncclResult_t, ncclCommGetUniqueId, ncclComm_t comm, ncclUniqueId *uniqu
     return ncclSuccess;
 }
 
+/* The id that this rank was asked for is used. */
+static void take_id(struct job *job)
+{
+    ncclComm_t parent = job->parent;
+
+    if (!job->has_id && parent->has_grow_id) {
+        memcpy(job->id.bytes, parent->grow_id.internal, sizeof(job->id.bytes));
+        job->has_id = true;
+    }
+    parent->has_grow_id = false;
+}
+
 static ncclResult_t grow_old(ncclComm_t comm, int size, const ncclUniqueId *id, struct job *job,
                              const ncclConfig_t *config)
 {
@@ -232,10 +245,10 @@ static ncclResult_t grow_old(ncclComm_t comm, int size, const ncclUniqueId *id, 
     if (result)
         return result;
     job->run = grow;
-    job->has_id = id || comm->has_grow_id;
-    if (job->has_id)
-        memcpy(job->id.bytes, id ? id->internal : comm->grow_id.internal, sizeof(job->id.bytes));
-    comm->has_grow_id = false;
+    job->begin = take_id;
+    job->has_id = id != NULL;
+    if (id)
+        memcpy(job->id.bytes, id->internal, sizeof(job->id.bytes));
     return submit(comm, job);
 }
 

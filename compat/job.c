@@ -6,9 +6,10 @@
  * ranks that wait for each other; where the client asked for a communicator that does not block, a
  * thread in the background makes it. Ranks tell the jobs of one parent apart by their order, so
  * those of a group are a chain, which one thread makes, and another chain is refused until it has
- * ended. The job holds what it works on, so the client may abort it at any time. Who destroys a
- * communicator waits for the ends of threads that need nothing of other ranks any more: so when the
- * client unloads the library, or ends, none of them is in it.
+ * ended; only a shrink that aborts comes in beside splits, and ends them. The job holds what it
+ * works on, so the client may abort it at any time. Who destroys a communicator waits for the ends
+ * of threads that need nothing of other ranks any more: so when the client unloads the library, or
+ * ends, none of them is in it.
  */
 #include "compat/compat.h"
 
@@ -34,6 +35,26 @@ struct background {
     struct job jobs[]; /* the chain */
 };
 
+/*
+ * Gives up what a chain has claimed, after its last job: others may make communicators out of the
+ * parent then. `result` is what the client, who asks for it, finds; NULL: nothing new.
+ */
+static void release_parent(const struct job *job, const ncclResult_t *result)
+{
+    int state, next;
+
+    if (!job->claim)
+        return;
+    state = atomic_load_explicit(&job->parent->state, memory_order_relaxed);
+    do {
+        next = state & ~job->claim;
+        if (result)
+            next = (next & ~STATE_RESULT) | (int)*result;
+        /* Release, pairs with the acquire in claim_parent() and communicator_check(). */
+    } while (!atomic_compare_exchange_weak_explicit(&job->parent->state, &state, next,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
 void compat_job_discard(struct job *job)
 {
     if (job->comm) {
@@ -41,6 +62,7 @@ void compat_job_discard(struct job *job)
         communicator_release(job->comm);
     }
     communicator_drop(job->comm);
+    release_parent(job, NULL);
     communicator_drop(job->parent);
     free(job->ranks);
 }
@@ -60,36 +82,33 @@ static rondo_result open_control(ncclComm_t comm)
     return result;
 }
 
-static void set_state(ncclComm_t comm, ncclResult_t state)
+/* A split beside a shrink hangs: only one that aborts is let in. It is ended when all who shrink
+ * have the new communicator, as `control` has to be sound between hosts while that is made. */
+static void end_hanging_splits(const struct job *job)
 {
-    /* Release, pairs with the acquire in communicator_check(). */
-    if (comm)
-        atomic_store_explicit(&comm->state, state, memory_order_release);
-}
-
-/* Another chain of the parent may begin. Release, pairs with the acquire in claim_parent(). */
-static void free_parent(ncclComm_t parent)
-{
-    if (parent)
-        atomic_store_explicit(&parent->deriving, false, memory_order_release);
+    if (job->claim && !(job->claim & STATE_SPLITS) &&
+        atomic_load_explicit(&job->parent->state, memory_order_acquire) & STATE_SPLITS)
+        rondo_comm_revoke(job->parent->control); /* it may be shrunk once more */
 }
 
 /*
  * `waited`: the client is in the call and gets the error, and no communicator. Else it has had one
- * since the call, and will ask it. `last`: of its chain.
+ * since the call, and will ask it.
  */
-static ncclResult_t finish(struct job *job, rondo_result made, bool waited, bool last)
+static ncclResult_t finish(struct job *job, rondo_result made, bool waited)
 {
     ncclComm_t comm = job->comm;
     /* Without a new one the client asks the old one what went wrong. */
     bool asks_parent = job->parent && (waited || !comm);
     ncclResult_t result = compat_result(asks_parent ? job->parent : comm, made);
+    ncclResult_t of_parent = comm ? ncclSuccess : result;
 
-    set_state(comm, result);
-    if (last)
-        free_parent(job->parent);
-    if (last && !waited)
-        set_state(job->parent, comm ? ncclSuccess : result);
+    /* Release, pairs with the acquire in communicator_check(). Jobs on it come later. */
+    if (comm)
+        atomic_store_explicit(&comm->state, result, memory_order_release);
+    if (!made)
+        end_hanging_splits(job);
+    release_parent(job, waited ? NULL : &of_parent);
     if (comm && result && waited) {
         *job->ret_comm = NULL;
         communicator_release(comm);
@@ -117,7 +136,7 @@ static rondo_result make(struct job *job)
 static void *work(void *argument)
 {
     for (struct worker *worker = argument; worker; worker = worker->next)
-        worker->result = finish(&worker->job, make(&worker->job), true, !worker->next);
+        worker->result = finish(&worker->job, make(&worker->job), true);
     return NULL;
 }
 
@@ -130,11 +149,11 @@ static void *work_alone(void *argument)
     bool awaited;
 
     for (struct job *job = own->jobs; job < last; job++)
-        finish(job, make(job), false, false);
+        finish(job, make(job), false);
     result = make(last);
     awaited = atomic_compare_exchange_strong_explicit(&own->phase, &waits, ENDS,
                                                       memory_order_acq_rel, memory_order_acquire);
-    finish(last, result, false, true);
+    finish(last, result, false);
     if (!awaited)
         free(own);
     return NULL;
@@ -237,24 +256,54 @@ static void refuse_chain(struct worker *first, ncclResult_t result, const char *
     }
 }
 
-/* False: the chain is refused, as another thread's is under way. */
+/* Sets the bits, unless there are others than `beside`; false: there are. */
+static bool set_claim(ncclComm_t parent, int claim, int beside)
+{
+    int state = atomic_load_explicit(&parent->state, memory_order_relaxed);
+
+    do
+        if (state & STATE_JOBS & ~beside)
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&parent->state, &state, state | claim,
+                                                  memory_order_acq_rel, memory_order_relaxed));
+    return true;
+}
+
+/* Makes the parent the chain's, which has done nothing until then. False: the chain is refused, as
+ * another thread's is under way. */
 static bool claim_parent(struct worker *first)
 {
-    ncclComm_t parent = first->job.parent;
+    int claim = 0, beside = STATE_SPLITS;
+    struct worker *last = first;
 
-    if (!parent || !atomic_exchange_explicit(&parent->deriving, true, memory_order_acq_rel))
+    if (!first->job.parent)
         return true;
-    refuse_chain(
-        first, ncclInvalidUsage,
-        "Another thread makes a communicator out of this one at the moment, and ranks tell "
-        "such calls apart by their order: make them one after another, or in one group.");
-    return false;
+    for (struct worker *one = first; one; one = one->next) {
+        claim |= one->job.ranks ? STATE_SHRINKS : STATE_SPLITS;
+        if (!one->job.aborts)
+            beside = 0;
+        last = one;
+    }
+    if (!chain_waits(first))
+        claim |= claim * IN_BACKGROUND;
+    if (!set_claim(first->job.parent, claim, beside)) {
+        refuse_chain(
+            first, ncclInvalidUsage,
+            "Another thread makes a communicator out of this one at the moment, and ranks tell "
+            "such calls apart by their order: make them one after another, or in one group. "
+            "ncclCommShrink() with NCCL_SHRINK_ABORT ends a split that hangs.");
+        return false;
+    }
+    last->job.claim = claim;
+    for (struct worker *one = first; one; one = one->next)
+        if (one->job.begin)
+            one->job.begin(&one->job);
+    return true;
 }
 
 /* A thread in the background, for a chain that nobody waits for. */
 static void start_alone(struct worker *first)
 {
-    ncclComm_t parent = first->job.parent;
     struct background *own;
     int count = 0;
 
@@ -264,7 +313,6 @@ static void start_alone(struct worker *first)
     }
     own = malloc(sizeof(*own) + (size_t)count * sizeof(own->jobs[0]));
     if (!own) {
-        free_parent(parent);
         refuse_chain(first, ncclSystemError, "Out of memory for making a communicator.");
         return;
     }
@@ -272,22 +320,17 @@ static void start_alone(struct worker *first)
     for (struct worker *one = first; one; one = one->next)
         own->jobs[own->count++] = one->job;
     atomic_init(&own->phase, WAITS);
-    set_state(parent, ncclInProgress);
     if (start_thread(own))
         return;
-    set_state(parent, ncclSuccess);
     free(own);
-    free_parent(parent);
     refuse_chain(first, ncclSystemError, "Cannot start a thread for making a communicator.");
 }
 
 static void start(struct worker *first)
 {
     first->started = !pthread_create(&first->thread, NULL, work, first);
-    if (first->started)
-        return;
-    free_parent(first->job.parent);
-    refuse_chain(first, ncclSystemError, "Cannot start a thread for making a communicator.");
+    if (!first->started)
+        refuse_chain(first, ncclSystemError, "Cannot start a thread for making a communicator.");
 }
 
 /* Puts the worker behind the last one before it that has the same parent, if there is one. */

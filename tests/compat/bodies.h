@@ -7,6 +7,8 @@
 
 #include "../patience.h"
 
+#include <stdatomic.h>
+
 /* matrix.c: every collective x type x operation, in place and not, several counts and roots */
 bool matrix_run(struct client *client);
 /* One call on the client's stream, checked: buffers that are left alone until it is done. */
@@ -56,10 +58,22 @@ bool derive_shrink_after_two_deaths(struct client *client);
 bool derive_shrink_in_mid_flight(struct client *client);
 /* The argument counts those that have joined, between processes. */
 bool derive_shrink_after_a_failed_split(struct client *client);
-/* The argument says when rank 0 was refused. */
-bool derive_from_two_threads(struct client *client);
 bool derive_revoke(struct client *client);
 bool derive_grow(struct client *client);
+
+/* beside.c */
+struct hang {
+    bool blocks;        /* the split that hangs, else it is in the background */
+    bool grouped;       /* the shrink */
+    atomic_int arrived; /* ranks that have gone on without the last one */
+};
+bool beside_a_split_that_hangs(struct client *client);
+/* The argument says that rank 0 is through. */
+bool beside_an_abort_split(struct client *client);
+bool beside_an_abort_shrink(struct client *client);
+/* The argument is an atomic_int that says how far rank 0 is, between processes. */
+bool beside_refused_calls_do_nothing(struct client *client);
+bool beside_another_split(struct client *client);
 
 /* ends.c */
 bool ends_join_in_the_background(struct client *client);

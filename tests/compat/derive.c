@@ -248,59 +248,6 @@ bool derive_shrink_in_mid_flight(struct client *client)
     return fine;
 }
 
-struct splitter {
-    ncclComm_t comm, part;
-    ncclResult_t result;
-};
-
-static void *split_in_the_background(void *argument)
-{
-    struct splitter *splitter = argument;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-
-    config.blocking = 0;
-    splitter->result = ncclCommSplit(splitter->comm, 0, 0, &splitter->part, &config);
-    return NULL;
-}
-
-/* The second thread, with a group that was open before, comes while the split waits for rank 1. */
-static bool split_from_two_threads(struct client *client, struct splitter *splitter)
-{
-    ncclComm_t late = NULL;
-    pthread_t thread;
-    bool fine = client_ok(client, ncclGroupStart(), "ncclGroupStart") &&
-                client_ok(client, ncclCommSplit(client->comm, 0, 0, &late, NULL), "ncclCommSplit");
-
-    pthread_create(&thread, NULL, split_in_the_background, splitter);
-    pthread_join(thread, NULL);
-    return client_refused(client, ncclGroupEnd(), ncclInvalidUsage, "Another thread makes") &&
-           fine && (!late || client_say(client, "a part of a call that was refused"));
-}
-
-bool derive_from_two_threads(struct client *client)
-{
-    atomic_int *refused = client->argument;
-    struct splitter splitter = {.comm = client->comm};
-    ncclComm_t next = NULL;
-    bool fine = true;
-
-    alarm(100); /* RONDO_TIMEOUT is 300 */
-    if (!client->rank)
-        fine = split_from_two_threads(client, &splitter);
-    atomic_fetch_add_explicit(refused, !client->rank, memory_order_release);
-    /* Acquire, pairs with the release above. */
-    while (!atomic_load_explicit(refused, memory_order_acquire))
-        client_sleep(1);
-    if (client->rank)
-        split_in_the_background(&splitter);
-    return fine && client_refused(client, splitter.result, ncclInProgress, "") &&
-           client_ok(client, client_poll(client->comm), "the parent") &&
-           client_ok(client, client_poll(splitter.part), "the part") &&
-           sums_up(client, splitter.part) && destroy(client, splitter.part) &&
-           client_ok(client, ncclCommSplit(client->comm, 0, 0, &next, NULL), "the next split") &&
-           sums_up(client, next) && destroy(client, next);
-}
-
 bool derive_revoke(struct client *client)
 {
     atomic_int *summed = client->argument;

@@ -193,16 +193,56 @@ Test(derive, a_revoked_communicator_can_be_split)
     run(&(struct client_world){.size = 3, .argument = client_share(4096)}, derive_revoke);
 }
 
-Test(derive, a_second_thread_is_refused_while_a_first_one_splits)
-{
-    run(&(struct client_world){.size = 2, .processes = true, .argument = client_share(4096)},
-        derive_from_two_threads);
-}
-
 Test(derive, new_ranks_come_to_old_ones)
 {
     run(&(struct client_world){.size = 4, .apart = true, .argument = client_share(4096)},
         derive_grow);
+}
+
+Test(beside, a_second_thread_is_refused_while_a_first_one_splits)
+{
+    run(&(struct client_world){.size = 2, .processes = true, .argument = client_share(4096)},
+        beside_another_split);
+}
+
+Test(beside, a_refused_call_takes_no_id_and_ends_no_call)
+{
+    run(&(struct client_world){.size = 3, .processes = true, .argument = client_share(4096)},
+        beside_refused_calls_do_nothing);
+}
+
+static void shrink_beside(bool blocks, bool grouped)
+{
+    struct hang *hang = client_share(sizeof(*hang));
+
+    hang->blocks = blocks;
+    hang->grouped = grouped;
+    run(&(struct client_world){.size = 4, .processes = true, .argument = hang},
+        beside_a_split_that_hangs);
+}
+
+Test(beside, a_watchdog_aborts_a_split_and_a_shrink_that_hang)
+{
+    static const client_body bodies[] = {beside_an_abort_split, beside_an_abort_shrink};
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+        run(&(struct client_world){.size = 3, .processes = true, .argument = client_share(4096)},
+            bodies[i]);
+}
+
+Test(beside, shrinking_ends_a_split_that_hangs)
+{
+    shrink_beside(true, false);
+    shrink_beside(false, false);
+    shrink_beside(true, true);
+    shrink_beside(false, true);
+}
+
+Test(beside, shrinking_ends_a_split_that_hangs_between_hosts)
+{
+    setenv("RONDO_TRANSPORT", "tcp", 1);
+    shrink_beside(true, false);
+    shrink_beside(false, false);
 }
 
 Test(ends, joining_and_splitting_need_not_be_waited_for)
