@@ -280,11 +280,11 @@ int topology_device_distance(const struct topology *topology, int device_a, int 
     if (device_a == device_b)
         return TOPOLOGY_SAME;
     around = common_ancestor(topology->device_object[device_a], topology->device_object[device_b]);
-    if (around->type == HWLOC_OBJ_PCI_DEVICE)
+    if (around->type == HWLOC_OBJ_BRIDGE &&
+        around->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI)
+        return TOPOLOGY_NUMA;
+    if (!around->cpuset) /* a switch, a PCI function, or a device under which the other hangs */
         return TOPOLOGY_CLOSE;
-    if (around->type == HWLOC_OBJ_BRIDGE)
-        return around->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI ? TOPOLOGY_CLOSE
-                                                                          : TOPOLOGY_NUMA;
     if (hwloc_get_nbobjs_inside_cpuset_by_type(topology->hwloc, around->cpuset, HWLOC_OBJ_PACKAGE) >
         1)
         return TOPOLOGY_MACHINE;
