@@ -95,6 +95,16 @@ Test(topo, writes_a_machine_that_it_reads_again)
     unlink(file);
 }
 
+/* By either of hwloc's writers of XML. */
+Test(topo, says_why_a_machine_could_not_be_recorded)
+{
+    cr_expect_eq(run(DRIVER " topo -i " FIXTURES "/plain.xml --xml /dev/full"), 1);
+    cr_expect(says("cannot write the machine to /dev/full: No space left"), "%s", output);
+    cr_expect_eq(
+        run("HWLOC_LIBXML_EXPORT=0 " DRIVER " topo -i " FIXTURES "/plain.xml --xml /dev/full"), 1);
+    cr_expect(says("cannot write the machine to /dev/full: No space left"), "%s", output);
+}
+
 Test(topo, writes_json_that_parses)
 {
     json_t *all, *gpus;
