@@ -245,6 +245,11 @@ rondo_result topology_add_gpu(struct topology *topology, const char *pci, const 
     return RONDO_OK;
 }
 
+bool topology_is_in_tree(const struct topology *topology, int device)
+{
+    return topology->device_object[device] != hwloc_get_root_obj(topology->hwloc);
+}
+
 int topology_devices(const struct topology *topology)
 {
     return topology->devices;
@@ -296,7 +301,7 @@ int topology_nearest(const struct topology *topology, enum topology_device_kind 
     int nearest = -1;
     int nearest_distance = INT_MAX;
 
-    for (int i = 0; i < topology->devices; i++) {
+    for (int i = 0; i < topology->devices && topology_is_in_tree(topology, device); i++) {
         int distance;
 
         if (topology->device[i].kind != kind || i == device)

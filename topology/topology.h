@@ -67,7 +67,7 @@ const struct topology_device *topology_device_at(const struct topology *topology
 const char *topology_device_kind_name(enum topology_device_kind kind); /* "GPU", "NIC", "RDMA" */
 /*
  * The device of this kind that is nearest to `device`, the first one of equals, never itself; -1:
- * there is none.
+ * there is none, or nobody knows where `device` is.
  */
 int topology_nearest(const struct topology *topology, enum topology_device_kind kind, int device);
 
