@@ -117,6 +117,7 @@ static int add_cores(const struct topology *topology, struct boxes *boxes)
 
     while ((core = hwloc_get_next_obj_by_depth(topology->hwloc, depth, core))) {
         bool mine = usable < topology->cores && topology->core[usable] == core;
+        int number = (int)core->logical_index;
         int package = box_within(boxes, 0, BOX_PACKAGE,
                                  topology_index_of(topology, core, HWLOC_OBJ_PACKAGE), "package");
         int numa = box_within(boxes, package, BOX_NUMA,
@@ -124,11 +125,10 @@ static int add_cores(const struct topology *topology, struct boxes *boxes)
         int cache = box_within(boxes, numa, BOX_CACHE,
                                topology_index_of(topology, core, HWLOC_OBJ_L3CACHE), "cache");
 
-        if (cache < 0 || box_new(boxes, BOX_CORE, cache, mine ? usable : -1) < 0)
+        if (cache < 0 || box_new(boxes, BOX_CORE, cache, mine ? number : -1) < 0)
             return -1;
         usable += mine;
-        snprintf(boxes->box[boxes->count - 1].label, sizeof(boxes->box->label), "core %u",
-                 core->logical_index);
+        snprintf(boxes->box[boxes->count - 1].label, sizeof(boxes->box->label), "core %d", number);
     }
     for (int i = 1; i < boxes->count; i++)
         if (boxes->box[i].kind == BOX_PACKAGE)

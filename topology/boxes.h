@@ -13,9 +13,9 @@ enum box_kind { BOX_MACHINE, BOX_PACKAGE, BOX_NUMA, BOX_CACHE, BOX_CORE, BOX_SWI
 struct box {
     enum box_kind kind;
     char label[64];
-    char detail[48]; /* device: the line below its label */
-    int item;   /* core: index among usable cores, -1 not usable; device: its index; else unused */
-    int parent; /* index of the box around it, -1 */
+    char detail[48];   /* device: the line below its label */
+    int item;          /* core: its logical index, -1 not usable; device: its index; else unused */
+    int parent;        /* index of the box around it, -1 */
     double x, y, w, h; /* on the page, in pixels */
 };
 

@@ -245,6 +245,11 @@ rondo_result topology_add_gpu(struct topology *topology, const char *pci, const 
     return RONDO_OK;
 }
 
+bool topology_is_in_tree(const struct topology *topology, int device)
+{
+    return topology->device_object[device] != hwloc_get_root_obj(topology->hwloc);
+}
+
 int topology_devices(const struct topology *topology)
 {
     return topology->devices;
@@ -280,11 +285,11 @@ int topology_device_distance(const struct topology *topology, int device_a, int 
     if (device_a == device_b)
         return TOPOLOGY_SAME;
     around = common_ancestor(topology->device_object[device_a], topology->device_object[device_b]);
-    if (around->type == HWLOC_OBJ_PCI_DEVICE)
+    if (around->type == HWLOC_OBJ_BRIDGE &&
+        around->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI)
+        return TOPOLOGY_NUMA;
+    if (!around->cpuset) /* a switch, a PCI function, or a device under which the other hangs */
         return TOPOLOGY_CLOSE;
-    if (around->type == HWLOC_OBJ_BRIDGE)
-        return around->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI ? TOPOLOGY_CLOSE
-                                                                          : TOPOLOGY_NUMA;
     if (hwloc_get_nbobjs_inside_cpuset_by_type(topology->hwloc, around->cpuset, HWLOC_OBJ_PACKAGE) >
         1)
         return TOPOLOGY_MACHINE;
@@ -296,7 +301,7 @@ int topology_nearest(const struct topology *topology, enum topology_device_kind 
     int nearest = -1;
     int nearest_distance = INT_MAX;
 
-    for (int i = 0; i < topology->devices; i++) {
+    for (int i = 0; i < topology->devices && topology_is_in_tree(topology, device); i++) {
         int distance;
 
         if (topology->device[i].kind != kind || i == device)

@@ -35,6 +35,8 @@ rondo_result topology_find_devices(struct topology *topology);
 void topology_add_virtual_nics(hwloc_topology_t hwloc, const char *folder);
 /* A GPU that hwloc does not see; the table stays in order. */
 rondo_result topology_add_gpu(struct topology *topology, const char *pci, const char *name);
+/* False of a device that was added so: nothing is known of its place. */
+bool topology_is_in_tree(const struct topology *topology, int device);
 
 /* quota.c: `self` is /proc/self/cgroup, `mount` /sys/fs/cgroup. */
 struct topology_quota topology_read_quota(const char *self, const char *mount);

@@ -373,11 +373,6 @@ const char *topology_link_source(const struct topology *topology)
     return topology->link_source;
 }
 
-static bool is_in_tree(const struct topology *topology, int gpu)
-{
-    return topology->device_object[gpu] != hwloc_get_root_obj(topology->hwloc);
-}
-
 int topology_distance_of_devices(const void *context, int a, int b)
 {
     const struct topology *topology = context;
@@ -387,7 +382,7 @@ int topology_distance_of_devices(const void *context, int a, int b)
         return topology_device_distance(topology, a, b);
     if (link->kind == TOPOLOGY_LINK_NVLINK || link->kind == TOPOLOGY_LINK_NVSWITCH)
         return TOPOLOGY_LINKED;
-    if (is_in_tree(topology, a) && is_in_tree(topology, b))
+    if (topology_is_in_tree(topology, a) && topology_is_in_tree(topology, b))
         return topology_device_distance(topology, a, b);
     switch (link->kind) {
     case TOPOLOGY_LINK_SAME:

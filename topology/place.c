@@ -93,11 +93,10 @@ void topology_place(const struct topology *topology, int local_rank, int local_s
                     struct topology_place *ret_place)
 {
     int cores = topology_cores(topology);
-    int index = local_rank % cores;
-    hwloc_obj_t core = topology->core[index];
+    hwloc_obj_t core = topology->core[local_rank % cores];
 
     *ret_place = (struct topology_place){
-        .core = index,
+        .core = index_of(core),
         .package = index_of(package_of(topology, core)),
         .numa = index_of(numa_of(topology, core)),
         .l3 = index_of(cache_of(topology, core)),
@@ -105,12 +104,22 @@ void topology_place(const struct topology *topology, int local_rank, int local_s
     };
 }
 
+/* NULL: this process may not use that core. */
+static hwloc_obj_t usable_core(const struct topology *topology, int number)
+{
+    for (int i = 0; i < topology->cores; i++)
+        if (index_of(topology->core[i]) == number)
+            return topology->core[i];
+    return NULL;
+}
+
 rondo_result topology_bind(const struct topology *topology, const struct topology_place *place)
 {
+    hwloc_obj_t core = usable_core(topology, place->core);
     hwloc_bitmap_t set;
     int failed;
 
-    if (place->core < 0 || place->core >= topology->cores)
+    if (!core)
         return rondo_fail(RONDO_ERROR_INVALID, "there is no core %d to bind to: %d are usable",
                           place->core, topology->cores);
     if (place->shared)
@@ -125,7 +134,7 @@ rondo_result topology_bind(const struct topology *topology, const struct topolog
                  topology->cpu_limit, topology->cores);
         return RONDO_OK;
     }
-    set = hwloc_bitmap_dup(topology->core[place->core]->cpuset);
+    set = hwloc_bitmap_dup(core->cpuset);
     if (!set)
         return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while binding to core %d",
                           place->core);

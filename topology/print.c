@@ -44,7 +44,8 @@ static void print_summary(const struct topology *topology, FILE *to)
 {
     hwloc_obj_t package = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_PACKAGE, 0);
     const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
-    int cores = hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_CORE);
+    int cores = (int)hwloc_get_nbobjs_by_depth(
+        topology->hwloc, hwloc_get_type_or_below_depth(topology->hwloc, HWLOC_OBJ_CORE));
     int threads = hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_PU);
     int packages = topology_packages(topology);
     int nodes = topology_numa_nodes(topology);
@@ -73,6 +74,22 @@ static void print_numa(const struct topology *topology, int node, FILE *to)
     fprintf(to, "\n");
 }
 
+/* Numbers of the usable cores from `first` to before `end`: "cores 0-3 6". */
+static void print_numbers(const struct topology *topology, int first, int end, FILE *to)
+{
+    fprintf(to, "      core%s", plural(end - first));
+    for (int last; first < end; first = last + 1) {
+        unsigned number = topology->core[first]->logical_index;
+
+        for (last = first; last + 1 < end; last++)
+            if (topology->core[last + 1]->logical_index != number + (unsigned)(last + 1 - first))
+                break;
+        fprintf(to, " %u", number);
+        if (last > first)
+            fprintf(to, "-%u", number + (unsigned)(last - first));
+    }
+}
+
 /*
  * Usable cores, one line per shared cache, with a heading where the package or the NUMA node
  * changes.
@@ -99,10 +116,7 @@ static void print_cores(const struct topology *topology, FILE *to)
             fprintf(to, "  package %d\n", place.package);
         if (place.numa != last.numa && place.numa >= 0)
             print_numa(topology, place.numa, to);
-        if (next - first > 1)
-            fprintf(to, "      cores %d-%d", first, next - 1);
-        else
-            fprintf(to, "      core %d", first);
+        print_numbers(topology, first, next, to);
         if (place.l3 >= 0)
             fprintf(to, " share cache %d", place.l3);
         fprintf(to, "\n");

@@ -141,6 +141,12 @@ static bool receive_all(int file, void *bytes, size_t count)
     return true;
 }
 
+static rondo_result out_of_memory(const char *name)
+{
+    return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while reading the recorded machine %s",
+                      name);
+}
+
 /* All of the file, terminated; its end may come before `bytes`. */
 static rondo_result read_file(const char *name, char **ret_text, size_t *ret_bytes)
 {
@@ -157,7 +163,9 @@ static rondo_result read_file(const char *name, char **ret_text, size_t *ret_byt
                             MOST_BYTES >> 20);
     } else {
         text = calloc(1, (size_t)status.st_size + 1);
-        if (text && receive_all(file, text, (size_t)status.st_size)) {
+        if (!text) {
+            result = out_of_memory(name);
+        } else if (receive_all(file, text, (size_t)status.st_size)) {
             *ret_text = text;
             *ret_bytes = (size_t)status.st_size + 1;
         } else {
@@ -170,21 +178,25 @@ static rondo_result read_file(const char *name, char **ret_text, size_t *ret_byt
     return result;
 }
 
-/* Read what the child sends, if it comes to that; NULL: it had no answer. */
-static char *hear(int from, struct report *ret_report)
+/* Reads what the child sends, if it comes to that; no text: it had no answer. */
+static rondo_result hear(int from, const char *name, struct report *ret_report, char **ret_text)
 {
-    char *text = NULL;
+    char *text;
 
     if (!receive_all(from, ret_report, sizeof(*ret_report))) {
         *ret_report = (struct report){0};
-    } else if (ret_report->verdict == UNDERSTOOD && ret_report->bytes <= INT_MAX) {
-        text = calloc(1, ret_report->bytes + 1);
-        if (text && !receive_all(from, text, ret_report->bytes)) {
-            free(text);
-            text = NULL;
-        }
+        return RONDO_OK;
     }
-    return text;
+    if (ret_report->verdict != UNDERSTOOD || ret_report->bytes > INT_MAX)
+        return RONDO_OK;
+    text = calloc(1, ret_report->bytes + 1);
+    if (!text)
+        return out_of_memory(name);
+    if (receive_all(from, text, ret_report->bytes))
+        *ret_text = text;
+    else
+        free(text);
+    return RONDO_OK;
 }
 
 /* `status`: of waitpid(), if the program left it to us. */
@@ -207,7 +219,7 @@ rondo_result topology_read_recording(const char *name, char **ret_xml, size_t *r
 {
     struct report report = {0};
     size_t bytes = 0;
-    char *text = NULL, *understood;
+    char *text = NULL, *understood = NULL;
     int ends[2], status = 0;
     bool waited;
     pid_t child;
@@ -222,14 +234,21 @@ rondo_result topology_read_recording(const char *name, char **ret_xml, size_t *r
     child = fork();
     if (!child)
         read_in_child(text, bytes, ends[1]);
+    if (child < 0)
+        result =
+            rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                             "cannot start the process that reads the recorded machine %s", name);
     close(ends[1]);
-    understood = child > 0 ? hear(ends[0], &report) : NULL;
+    if (!result)
+        result = hear(ends[0], name, &report, &understood);
     close(ends[0]);
     waited = child > 0 && waitpid(child, &status, 0) == child;
     free(text);
-    if (!understood)
-        return refuse(name, &report, waited, status);
-    *ret_xml = understood;
-    *ret_bytes = (size_t)report.bytes;
-    return RONDO_OK;
+    if (!result && !understood)
+        result = refuse(name, &report, waited, status);
+    if (!result) {
+        *ret_xml = understood;
+        *ret_bytes = (size_t)report.bytes;
+    }
+    return result;
 }

@@ -10,10 +10,10 @@
  */
 #include "topology/inside.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "topology/recording.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -202,10 +202,21 @@ size_t topology_cache_bytes(const struct topology *topology, int level)
     return hwloc_get_obj_by_depth(topology->hwloc, depth, 0)->attr->cache.size;
 }
 
+/* hwloc's own writer of files loses errors of write(). */
 rondo_result topology_write_xml(const struct topology *topology, const char *file)
 {
-    errno = 0;
-    if (hwloc_topology_export_xml(topology->hwloc, file, 0))
-        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot write the machine to %s", file);
-    return RONDO_OK;
+    char *text = NULL;
+    int bytes, failed;
+    FILE *to;
+
+    if (hwloc_topology_export_xmlbuffer(topology->hwloc, &text, &bytes, 0))
+        return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while recording the machine");
+    to = descriptor_stream(file, "w");
+    failed = !to || fputs(text, to) < 0;
+    if (to)
+        failed |= fclose(to); /* whose error comes last, so errno is of it */
+    if (failed)
+        rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot write the machine to %s", file);
+    hwloc_free_xmlbuffer(topology->hwloc, text);
+    return failed ? RONDO_ERROR_SYSTEM : RONDO_OK;
 }

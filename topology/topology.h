@@ -67,7 +67,7 @@ const struct topology_device *topology_device_at(const struct topology *topology
 const char *topology_device_kind_name(enum topology_device_kind kind); /* "GPU", "NIC", "RDMA" */
 /*
  * The device of this kind that is nearest to `device`, the first one of equals, never itself; -1:
- * there is none.
+ * there is none, or nobody knows where `device` is.
  */
 int topology_nearest(const struct topology *topology, enum topology_device_kind kind, int device);
 
@@ -115,8 +115,8 @@ void topology_link_code(const struct topology_link *link, char *text, size_t siz
 /* ---- Placement: which core a local rank gets, like `mpirun --bind-to core --map-by core` ----- */
 
 struct topology_place {
-    int core;    /* logical index, -1: on several cores; of topology_place() among usable cores */
-    int package; /* logical indices, -1: unknown, or several */
+    int core;    /* logical indices in the machine, -1: on several cores */
+    int package; /* -1: unknown, or several */
     int numa;
     int l3;      /* the last cache that cores share: L2 where there is no L3 */
     bool shared; /* ranks outnumber cores: another rank has the same core */

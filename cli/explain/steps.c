@@ -2,6 +2,8 @@
 /* steps.c - `rondo explain --steps`: the plan as it is, with the numbers that --break takes. */
 #include "cli/explain/subject.h"
 
+#include "base/collective.h"
+
 #include <string.h>
 
 static int print_rank(const struct plan *plan)
@@ -20,6 +22,22 @@ static int print_rank(const struct plan *plan)
     return 1;
 }
 
+/* The command that breaks these plans and no others. */
+static void print_verify(const struct subject *subject)
+{
+    char groups[256]; /* room for the 64 ranks that are explained at most */
+
+    printf("`rondo verify %s --algo %s --ranks %d", rondo_collective_name(subject->collective),
+           subject->algorithm->name, subject->ranks);
+    if (subject->groups) {
+        grouping_describe(subject->groups, groups, sizeof(groups));
+        printf(" --groups %s", groups);
+    }
+    if (collective_has_root(subject->collective))
+        printf(" --root %d", subject->root);
+    printf(" --break STEP --rank RANK` proves it without one of them.\n");
+}
+
 int subject_print_steps(const struct subject *subject, int rank)
 {
     int printed = 0;
@@ -32,10 +50,7 @@ int subject_print_steps(const struct subject *subject, int rank)
         return 0;
     }
     if (printed) {
-        printf("`rondo verify %s --algo %s --ranks %d --break STEP --rank RANK` proves it without "
-               "one of them.\n",
-               rondo_collective_name(subject->collective), subject->algorithm->name,
-               subject->ranks);
+        print_verify(subject);
         return 0;
     }
     fprintf(stderr, "rondo explain: rank %d takes no part in a %s of %d ranks\n", rank,

@@ -186,7 +186,7 @@ static void print_nearest(const struct topo_orders *orders, FILE *to)
         if (nic < 0)
             nic = topology_nearest(orders->topology, TOPOLOGY_NIC, gpu);
         if (nic < 0)
-            return;
+            continue;
         device = topology_device_at(orders->topology, nic);
         fprintf(to, "  GPU %d (%s) reaches the network through %s\n", gpu,
                 topology_device_at(orders->topology, gpu)->name, device->name);

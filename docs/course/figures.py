@@ -32,6 +32,14 @@ def interval(ratios):
     return sorted(ratios)[k - 1], sorted(ratios)[n - k], 1 - outside(k)
 
 
+def beside_first(rows):
+    """Each row and that of the first library it took turns with, which comes before those of the others."""
+    first = None
+    for row in rows:
+        first = row if row["library"] == rows[0]["library"] else first
+        yield row, first
+
+
 def figures_of(row, first):
     """(name in the file, value, how) of each figure."""
     rounds = sorted(row["rounds_us"])
@@ -42,7 +50,7 @@ def figures_of(row, first):
     yield "busbw_GBps", algbw * factor, f"algbw * {factor:.4g}"
     yield "min_us", min(row["fastest_us"]), "the fastest batch of all rounds"
     yield "spread", (rounds[-1 - quarter] - rounds[quarter]) / middle, "(third quartile - first) / median of rounds"
-    if row is not first:
+    if row is not first and first["available"]:
         ratios = [theirs / ours for theirs, ours in zip(row["rounds_us"], first["rounds_us"])]
         low, high, confidence = interval(ratios)
         yield "ratio", row["median_us"] / first["median_us"], f"{row['median_us']:.4g} us / {first['median_us']:.4g} us"
@@ -57,10 +65,10 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         result = json.load(file)
     wanted = sys.argv[2:]
-    rows = [row for row in result["rows"] if row["available"] and (not wanted or str(row["bytes"]) in wanted)]
+    rows = [(row, first) for row, first in beside_first(result["rows"])
+            if row["available"] and (not wanted or str(row["bytes"]) in wanted)]
     wrong = 0
-    for row in rows:
-        first = next(other for other in rows if other["bytes"] == row["bytes"])
+    for row, first in rows:
         print(f"{row['library']}, {row['collective']} of {row['bytes']} bytes over {row['ranks']} ranks")
         for name, value, how in figures_of(row, first):
             right = math.isclose(value, row[name], rel_tol=1e-3, abs_tol=1e-9)

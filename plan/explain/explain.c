@@ -31,19 +31,25 @@ uint32_t explain_item(const struct explain_page *page, verify_value value)
     return node.position;
 }
 
-/* "c1", "b2", "b2.c1"; in collectives that move data from many ranks "r0" before it. */
+void explain_name_position(const struct explain_page *page, uint32_t position, char *text,
+                           size_t size)
+{
+    uint32_t positions = page->machine->values.positions, parts = page->machine->parts;
+
+    text[0] = 0;
+    if (positions > parts && parts > 1)
+        snprintf(text, size, "b%u.c%u", position / parts, position % parts);
+    else if (positions > 1)
+        snprintf(text, size, "%c%u", parts > 1 ? 'c' : 'b', position);
+}
+
 void explain_name_item(const struct explain_page *page, uint32_t item, char *text, size_t size)
 {
-    const struct verify_machine *machine = page->machine;
-    uint32_t positions = machine->values.positions, parts = machine->parts;
-    uint32_t position = item % positions;
-    char place[40] = "", of[24] = "";
+    uint32_t positions = page->machine->values.positions;
+    char place[40], of[24] = "";
 
-    if (positions > parts && parts > 1)
-        snprintf(place, sizeof(place), "b%u.c%u", position / parts, position % parts);
-    else if (positions > 1)
-        snprintf(place, sizeof(place), "%c%u", parts > 1 ? 'c' : 'b', position);
-    if (!machine->reduces)
+    explain_name_position(page, item % positions, place, sizeof(place));
+    if (!page->machine->reduces)
         snprintf(of, sizeof(of), "r%u", item / positions);
     if (!of[0] && !place[0])
         snprintf(place, sizeof(place), "all");

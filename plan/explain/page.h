@@ -17,9 +17,12 @@ struct explain_page {
     verify_value *holds; /* [rank][item] */
 };
 
+/* Names a part of a rank's input: "c1", "b2", "b2.c1"; "": there is but one. */
+void explain_name_position(const struct explain_page *page, uint32_t position, char *text,
+                           size_t size);
 /*
- * The column a value belongs to, and its name: "c1", "b2", "b2.c1", with "r0." before it where data
- * only moves.
+ * The column a value belongs to, and its name: that of its position, with "r0." before it where
+ * data only moves.
  */
 uint32_t explain_item(const struct explain_page *page, verify_value value);
 void explain_name_item(const struct explain_page *page, uint32_t item, char *text, size_t size);

@@ -9,6 +9,7 @@
 #include "plan/explain/page.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool is_barrier(const struct explain_page *page)
 {
@@ -72,17 +73,17 @@ static void describe_pieces(const struct explain_page *page, int rank, int sourc
                             size_t size)
 {
     uint32_t positions = page->machine->values.positions, found = 0, whole;
-    const struct verify_machine *machine = page->machine;
-    char kind = machine->parts > 1 ? 'c' : 'b';
+    char name[40];
     size_t length = 0;
 
     whole = pieces_of(page, source);
     text[0] = 0;
     for (uint32_t p = 0; p < positions; p++)
         if (*hold_at(page, rank, (uint32_t)source * positions + p)) {
-            if (length + 16 < size)
-                length += (size_t)snprintf(text + length, size - length, "%s%c%u", found ? "," : "",
-                                           kind, p);
+            explain_name_position(page, p, name, sizeof(name));
+            if (length + strlen(name) + 1 < size)
+                length +=
+                    (size_t)snprintf(text + length, size - length, "%s%s", found ? "," : "", name);
             found++;
         }
     if (found == whole)

@@ -8,7 +8,9 @@
 
 #include "topology/topology.h"
 
-/* Reads all that `rondo topo` shows. */
+#include <stdlib.h>
+
+/* Asks for all that `rondo topo` shows. */
 static void look(const struct topology *topology)
 {
     int devices = topology_devices(topology);
@@ -35,6 +37,25 @@ static void look(const struct topology *topology)
         topology_cache_bytes(topology, level);
 }
 
+/* Does what `rondo topo` does with all that. */
+static void show(const struct topology *topology)
+{
+    int devices = topology_devices(topology);
+    int *order = calloc((size_t)devices + 1, sizeof(*order));
+    FILE *nowhere = fopen("/dev/null", "w");
+
+    fuzz_expect(order && nowhere, "there is memory");
+    if (devices) {
+        topology_ring(devices, topology_distance_of_devices, topology, order);
+        topology_tree(devices, topology_distance_of_devices, topology, order);
+    }
+    topology_print(topology, nowhere);
+    fuzz_expect(!topology_write_svg(topology, "/dev/null", 3), "a machine can be drawn");
+    fuzz_expect(!topology_write_xml(topology, "/dev/null"), "a machine can be recorded");
+    fclose(nowhere);
+    free(order);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     struct topology *topology;
@@ -44,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     fuzz_expect(topology_cores(topology) >= 0, "cores are not negative");
     (void)!topology_find_links(topology);
     look(topology);
+    show(topology);
     topology_close(topology);
     return 0;
 }

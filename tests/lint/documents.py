@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""documents.py - how lint.py judges *.md: files, functions, structs, options, settings and links they name exist;
-settings that ranks compare are named as such."""
+"""documents.py - how lint.py judges *.md and docs/errors.causes: files, functions, structs, options, settings and links
+they name exist; settings that ranks compare are named as such."""
 import fnmatch
 import os
 import re
@@ -40,7 +40,7 @@ class Tree:
         self.top = {path.split("/", 1)[0] for path in files if "/" in path}
         self.words, self.settings, self.options = set(), set(), set()
         for path in files:
-            if path.endswith((".md", ".svg", ".json", ".xml")) or "/lint/" in path:
+            if path.endswith((".md", ".causes", ".svg", ".json", ".xml")) or "/lint/" in path:
                 continue
             with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
@@ -70,7 +70,7 @@ def check_span(tree, span):
             yield from (f"there is no {one}" for one in braces(path)
                         if one not in THEIRS and not tree.has_path(one))
     for name in re.findall(r"\b([a-z]\w+)\(", span):
-        if name not in tree.words and not FOREIGN.match(name):
+        if name not in tree.words and not FOREIGN.match(name) and not name.startswith("rondo_"):
             yield f"nothing is called {name}()"
     for name in re.findall(r"\bstruct (\w+)", span):
         if name not in tree.words:
@@ -96,13 +96,16 @@ def check(files, complain):
     if "comm/settings.c" in files:
         check_agreement(complain)
     tree = Tree(files)
-    for path in (path for path in files if path.endswith(".md")):
+    for path in (path for path in files if path.endswith((".md", ".causes"))):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         for line, span in spans(text):
             for sentence in check_span(tree, span):
                 complain(path, line, sentence)
         for line, words in enumerate(text.splitlines(), 1):
+            for name in re.findall(r"\b(rondo_\w+)\(", words):
+                if name not in tree.words:
+                    complain(path, line, f"nothing is called {name}()")
             for name in re.findall(r"\bRONDO_[A-Z_]*[A-Z]\b(?!_)", words):
                 if name not in tree.settings:
                     complain(path, line, f"{name} is no setting, nor in a public header")

@@ -188,6 +188,8 @@ class Lint(unittest.TestCase):
                            ("RONDO_LOK", "RONDO_LOK is no setting"), ("`--byte`", "there is no option --byte"),
                            ("`struct a_b`", "there is no struct a_b"), ("[here](base/b.c)", "base/b.c does not exist")):
             self.refuses_files({**there, "A.md": bad}, words)
+        self.refuses_files({**there, "docs/errors.causes": "# SPDX\nbase | rondo_undo() failed | wait"},
+                           "errors.causes:2: nothing is called rondo_undo()")
 
 
 if __name__ == "__main__":

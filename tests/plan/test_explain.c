@@ -177,6 +177,34 @@ Test(explain, a_barrier_tells_who_is_known_to_have_come)
     free(page.text);
 }
 
+/* Algorithms cut no block that goes to one rank alone; plans of a file may. */
+Test(explain, pieces_of_blocks_in_chunks_have_the_name_that_messages_give_them)
+{
+    struct explain_style style = {.utf8 = false};
+    struct explain_totals totals;
+    struct forms forms;
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+
+    forms_open(RONDO_SCATTER, 2, &forms);
+    for (int rank = 0; rank < 2; rank++)
+        plan_shape(forms.plans[rank], 2, 2, 0);
+    plan_combine(forms.plans[0], 2, 0, PLAN_LIST(plan_input(forms.plans[0], 0, 0)),
+                 PLAN_LIST(plan_output(forms.plans[0], 0, 0)));
+    plan_combine(forms.plans[0], 2, 0, PLAN_LIST(plan_input(forms.plans[0], 1, 0)),
+                 PLAN_LIST(plan_slot(1, 0)));
+    plan_combine(forms.plans[1], 2, 0, PLAN_LIST(plan_slot(0, 0)),
+                 PLAN_LIST(plan_output(forms.plans[1], 0, 0)));
+    cr_assert_eq(explain_plans(forms.plans, 2, &style, to, &totals), RONDO_OK, "%s",
+                 fail_sentence());
+    fclose(to);
+    cr_expect(strstr(text, "rank 0 -> rank 1   r0.b1.c0..r0.b1.c1   (kept)\n"), "%s", text);
+    cr_expect(strstr(text, "  rank 1   b1.c0,b1.c1\n"), "%s", text);
+    forms_close(&forms);
+    free(text);
+}
+
 Test(explain, many_ranks_are_summarised)
 {
     struct printed page = print_page("ring", RONDO_ALL_REDUCE, 16, false);

@@ -230,6 +230,32 @@ Test(explain_command, steps_have_the_numbers_that_break_takes)
     assert_ran("explain all_reduce --steps --svg -", 2, "one of");
 }
 
+/* Runs the command that the page of steps ends with, for step 3 of rank 1, and expects it to take
+ * out the step that the page shows. */
+static void break_as_told(const char *arguments)
+{
+    char command[512] = "", step[200], taken_out[256], *hole;
+    struct ran ran;
+
+    run(&ran, arguments);
+    cr_assert(sscanf(strstr(ran.text, "\n     3  "), " 3 %199[^\n]", step) == 1, "%s", ran.text);
+    hole = strstr(ran.text, "`rondo ");
+    cr_assert(hole && sscanf(hole, "`rondo %400[^`]", command) == 1, "%s", ran.text);
+    hole = strstr(command, "STEP --rank RANK");
+    cr_assert(hole, "%s", command);
+    strcpy(hole, "3 --rank 1");
+    snprintf(taken_out, sizeof(taken_out), "without rank 1's step 3 (%s): ", step);
+    assert_ran(command, 1, taken_out);
+}
+
+Test(explain_command, the_command_below_the_steps_breaks_these_plans)
+{
+    break_as_told("explain all_reduce -n 6 --algo hierarchy --steps 1");
+    break_as_told("explain all_reduce -g 4+2 --algo hierarchy --steps 1");
+    break_as_told("explain all_reduce -g 0,1,0,1 --algo ring --steps 1");
+    break_as_told("explain broadcast -n 5 --root 3 --algo ring --steps 1");
+}
+
 Test(explain_command, times_are_predicted_with_their_crossings)
 {
     assert_ran("explain all_reduce --predict", 0,

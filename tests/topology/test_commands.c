@@ -75,6 +75,43 @@ Test(topo, takes_the_recorded_machine_from_the_environment)
     cr_expect(says("ranks 0 1 on cores 0 1"), "%s", output);
 }
 
+/* Runs `rondo topo` on plain.xml as `sed` changes it. */
+static int run_changed(const char *change, const char *options)
+{
+    char file[32], command[512];
+    int status;
+
+    temporary(file);
+    snprintf(command, sizeof(command),
+             "sed '%s' " FIXTURES "/plain.xml >%s && " DRIVER " topo -i %s %s", change, file, file,
+             options);
+    status = run(command);
+    unlink(file);
+    return status;
+}
+
+Test(topo, cores_have_the_numbers_of_the_machine_in_text_json_and_picture)
+{
+    const char *allowed = "s/allowed_cpuset=\"0x0000000f\"/allowed_cpuset=\"0x0000000d\"/";
+
+    cr_expect_eq(run_changed(allowed, ""), 0);
+    cr_expect(says("usable here: 3 cores, 3 threads"), "%s", output);
+    cr_expect(says("  cores 0 2-3\n"), "%s", output);
+    cr_expect(says("rank  0 on core  0, "), "%s", output);
+    cr_expect(says("ranks 1 2 on cores 2 3, "), "%s", output);
+    cr_expect_eq(run_changed(allowed, "--json -"), 0);
+    cr_expect(says("\"core\": 3,"), "%s", output);
+    cr_expect(!says("\"core\": 1,"), "%s", output);
+    cr_expect_eq(run_changed(allowed, "--svg /dev/stdout | grep -A 1 '\"rank\".*>1<'"), 0);
+    cr_expect(says(">core 2<"), "%s", output);
+}
+
+Test(topo, a_machine_that_knows_threads_alone_has_as_many_cores)
+{
+    cr_expect_eq(run_changed("/type=\"Core\"/,/<.object>/{/type=\"PU\"/!d}", ""), 0);
+    cr_expect(says("1 NUMA node, 4 cores, 4 threads"), "%s", output);
+}
+
 Test(topo, says_when_ranks_outnumber_cores)
 {
     cr_expect_eq(run(DRIVER " topo -n 7 -i " FIXTURES "/plain.xml"), 0);
@@ -93,6 +130,16 @@ Test(topo, writes_a_machine_that_it_reads_again)
     cr_expect_eq(run(command), 0);
     cr_expect(says("cuda3"), "%s", output);
     unlink(file);
+}
+
+/* By either of hwloc's writers of XML. */
+Test(topo, says_why_a_machine_could_not_be_recorded)
+{
+    cr_expect_eq(run(DRIVER " topo -i " FIXTURES "/plain.xml --xml /dev/full"), 1);
+    cr_expect(says("cannot write the machine to /dev/full: No space left"), "%s", output);
+    cr_expect_eq(
+        run("HWLOC_LIBXML_EXPORT=0 " DRIVER " topo -i " FIXTURES "/plain.xml --xml /dev/full"), 1);
+    cr_expect(says("cannot write the machine to /dev/full: No space left"), "%s", output);
 }
 
 Test(topo, writes_json_that_parses)

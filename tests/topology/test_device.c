@@ -11,6 +11,7 @@
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,32 +111,88 @@ static void interface(const char *folder, const char *name, const char *flags)
     fclose(file);
 }
 
+/* Two packages of two cores each, without devices. */
+static hwloc_topology_t plain_machine(void)
+{
+    hwloc_topology_t hwloc;
+
+    cr_assert_eq(hwloc_topology_init(&hwloc), 0);
+    hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
+    cr_assert_eq(hwloc_topology_set_synthetic(hwloc, "pack:2 [numa] core:2 pu:1"), 0);
+    cr_assert_eq(hwloc_topology_load(hwloc), 0);
+    return hwloc;
+}
+
+/* Opens the machine as a recorded one, whose file is in that folder; closes `hwloc`. */
+static struct topology *record(hwloc_topology_t hwloc, const char *folder)
+{
+    struct topology *topology = NULL;
+    char file[64];
+
+    snprintf(file, sizeof(file), "%s/machine.xml", folder);
+    cr_assert_eq(hwloc_topology_export_xml(hwloc, file, 0), 0);
+    hwloc_topology_destroy(hwloc);
+    cr_assert_eq(topology_open(file, &topology), RONDO_OK, "%s", fail_sentence());
+    return topology;
+}
+
+static void remove_folder(const char *folder)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
 Test(device, nics_without_pci_are_found_and_survive_recording)
 {
-    char folder[] = "/tmp/rondo_net_XXXXXX", file[64], command[64];
-    struct topology *topology = NULL;
-    hwloc_topology_t hwloc;
+    char folder[] = "/tmp/rondo_net_XXXXXX";
+    struct topology *topology;
+    hwloc_topology_t hwloc = plain_machine();
 
     cr_assert_not_null(mkdtemp(folder));
     interface(folder, "lo", "0x9\n");
     interface(folder, "eth0", "0x1003\n");
     interface(folder, "down0", "0x1002\n");
-    cr_assert_eq(hwloc_topology_init(&hwloc), 0);
-    hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
-    cr_assert_eq(hwloc_topology_set_synthetic(hwloc, "pack:2 [numa] core:2 pu:1"), 0);
-    cr_assert_eq(hwloc_topology_load(hwloc), 0);
     topology_add_virtual_nics(hwloc, folder);
-    snprintf(file, sizeof(file), "%s/machine.xml", folder);
-    cr_assert_eq(hwloc_topology_export_xml(hwloc, file, 0), 0);
-    hwloc_topology_destroy(hwloc);
 
-    cr_assert_eq(topology_open(file, &topology), RONDO_OK, "%s", fail_sentence());
+    topology = record(hwloc, folder);
     cr_assert_eq(topology_devices(topology), 1);
     cr_expect_eq(topology_device_at(topology, 0)->kind, TOPOLOGY_NIC);
     cr_expect_str_eq(topology_device_at(topology, 0)->name, "eth0");
     cr_expect_str_eq(topology_device_at(topology, 0)->pci, "");
     cr_expect_eq(topology_device_at(topology, 0)->numa, -1);
     topology_close(topology);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_expect_eq(system(command), 0);
+    remove_folder(folder);
+}
+
+static hwloc_obj_t add_nic(hwloc_topology_t hwloc, hwloc_obj_t parent, const char *name)
+{
+    hwloc_obj_t nic = hwloc_topology_insert_misc_object(hwloc, parent, name);
+
+    cr_assert_not_null(nic);
+    nic->subtype = strdup("VirtualNIC");
+    return nic;
+}
+
+/* Whoever writes a recording may hang a device anywhere, also under another one. */
+Test(device, a_device_that_hangs_under_another_is_close_to_it)
+{
+    char folder[] = "/tmp/rondo_net_XXXXXX", picture[64];
+    hwloc_topology_t hwloc = plain_machine();
+    hwloc_obj_t outer = add_nic(hwloc, hwloc_get_root_obj(hwloc), "a");
+    struct topology *topology;
+
+    cr_assert_not_null(mkdtemp(folder));
+    add_nic(hwloc, outer, "b");
+    add_nic(hwloc, hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, 1), "c");
+    topology = record(hwloc, folder);
+    cr_assert_eq(topology_devices(topology), 3);
+    cr_expect_eq(topology_device_distance(topology, 0, 1), TOPOLOGY_CLOSE);
+    cr_expect_eq(topology_device_distance(topology, 1, 0), TOPOLOGY_CLOSE);
+    cr_expect_eq(topology_device_distance(topology, 1, 2), TOPOLOGY_MACHINE);
+    snprintf(picture, sizeof(picture), "%s/machine.svg", folder);
+    cr_expect_eq(topology_write_svg(topology, picture, 4), RONDO_OK, "%s", fail_sentence());
+    topology_close(topology);
+    remove_folder(folder);
 }

@@ -195,6 +195,22 @@ Test(links, recorded_machines_are_looked_at_by_their_tree_alone)
     topology_close(topology);
 }
 
+Test(links, of_gpus_that_only_nvml_shows_no_device_is_the_nearest)
+{
+    int gpus, own = 0;
+
+    look_at("pairs4");
+    gpus = topology_gpus(topology);
+    for (int gpu = 0; gpu < gpus; gpu++)
+        if (!strncmp(topology_device_at(topology, gpu)->pci, "ffff:", 5)) {
+            own++;
+            for (int kind = TOPOLOGY_GPU; kind <= TOPOLOGY_RDMA; kind++)
+                cr_expect_eq(topology_nearest(topology, (enum topology_device_kind)kind, gpu), -1);
+        }
+    cr_expect_eq(own, 4);
+    topology_close(topology);
+}
+
 /* ---- Other libraries: in other processes ----------------------------------------------------- */
 
 static char output[1 << 16];
@@ -242,6 +258,7 @@ Test(links, rondo_topo_has_a_table_and_rings_by_nvlink)
     cr_expect(says("L12   12 x NVLink, 300 GB/s one way\n"), "%s", output);
     cr_expect(says("M     PCI across NUMA nodes, 16 GB/s one way\n"), "%s", output);
     cr_expect(says("2 by NVLink"), "%s", output);
+    cr_expect(!says("(ffff:01:00.0) reaches the network"), "%s", output);
 }
 
 Test(links, pictures_and_json_have_them_too)

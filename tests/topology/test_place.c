@@ -120,20 +120,16 @@ Test(place, the_machine_without_its_devices_has_the_same_places)
     topology_close(whole);
 }
 
-/* Opens the machine as a process of a container finds it that may run on one thread only, and finds
- * the place of that. */
-static struct topology_place place_in_container(const char *name, unsigned thread)
+/* Opens the machine as a process of a container finds it that may run on one thread only. */
+static struct topology *open_container(const char *name, unsigned thread)
 {
     char recorded[512], file[] = "/tmp/rondo-container-XXXXXX";
-    uint64_t cpus[16] = {0};
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
     struct topology *topology = NULL;
-    struct topology_place here;
     hwloc_topology_t hwloc;
     int fd = mkstemp(file);
 
     snprintf(recorded, sizeof(recorded), FIXTURES "/%s.xml", name);
-    cpus[thread / 64] = (uint64_t)1 << thread % 64;
     hwloc_bitmap_set(allowed, thread);
     cr_assert(!hwloc_topology_init(&hwloc) && !hwloc_topology_set_xml(hwloc, recorded));
     hwloc_topology_set_flags(hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
@@ -147,6 +143,16 @@ static struct topology_place place_in_container(const char *name, unsigned threa
     unsetenv("HWLOC_XMLFILE");
     close(fd);
     unlink(file);
+    return topology;
+}
+
+static struct topology_place place_in_container(const char *name, unsigned thread)
+{
+    struct topology *topology = open_container(name, thread);
+    uint64_t cpus[16] = {0};
+    struct topology_place here;
+
+    cpus[thread / 64] = (uint64_t)1 << thread % 64;
     cr_expect_eq(topology_cores(topology), 1);
     cr_expect_eq(topology_machine_cores(topology), 1);
     topology_place_of_cpus(topology, cpus, 16, &here);
@@ -167,6 +173,19 @@ Test(place, containers_with_cores_of_their_own_agree_which_are_where)
     cr_expect_eq(far.numa, 1);
     cr_expect_eq(far.package, 1);
     cr_expect_eq(topology_place_distance(&first, &far), TOPOLOGY_MACHINE);
+}
+
+/* hwloc says that it has bound a thread where the machine is not this one, and does nothing. */
+Test(place, a_rank_has_its_core_by_the_number_of_the_machine)
+{
+    struct topology *topology = open_container("two_sockets", 70);
+    struct topology_place here = place(topology, 0, 1);
+
+    cr_expect_eq(here.core, 35);
+    cr_expect_eq(topology_bind(topology, &here), RONDO_OK, "%s", fail_sentence());
+    here.core = 0;
+    cr_expect_eq(topology_bind(topology, &here), RONDO_ERROR_INVALID);
+    topology_close(topology);
 }
 
 Test(place, a_shared_core_is_not_bound_to)

@@ -6,9 +6,16 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,16 +81,22 @@ static int cores_on_one_processor(void)
     return good ? 0 : 3;
 }
 
-Test(topology, a_process_limited_to_one_processor_has_one_core)
+/* Limits of the process that runs `body` end with it. */
+static void succeeds_in_child(int (*body)(void))
 {
     int status = -1;
     pid_t child = fork();
 
     if (!child)
-        _exit(cores_on_one_processor());
+        _exit(body());
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_expect(WIFEXITED(status));
     cr_expect_eq(WEXITSTATUS(status), 0);
+}
+
+Test(topology, a_process_limited_to_one_processor_has_one_core)
+{
+    succeeds_in_child(cores_on_one_processor);
 }
 
 Test(topology, a_file_that_is_not_there_is_named)
@@ -109,6 +122,60 @@ Test(topology, a_file_that_is_no_machine_is_named)
     cr_expect_not_null(strstr(fail_sentence(), file), "%s", fail_sentence());
     unlink(file);
 }
+
+/* True if the file of that name is refused with this result and a sentence of these words. */
+static bool refused(const char *file, rondo_result result, const char *words)
+{
+    struct topology *topology = NULL;
+    bool right = topology_open(file, &topology) == result && !topology &&
+                 strstr(fail_sentence(), file) && strstr(fail_sentence(), words);
+
+    if (!right)
+        fprintf(stderr, "%s\n", fail_sentence());
+    return right;
+}
+
+/* A control group may have no more processes to give. */
+static int open_without_processes(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return 0; /* this system has no filters */
+    return refused(FIXTURES "/plain.xml", RONDO_ERROR_SYSTEM, strerror(EAGAIN)) ? 0 : 1;
+}
+
+Test(topology, a_recording_that_no_process_could_read_is_not_blamed)
+{
+    succeeds_in_child(open_without_processes);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static int open_without_memory(void)
+{
+    const struct rlimit little = {1 << 20, 1 << 20};
+    char file[] = "/tmp/rondo_topology_XXXXXX";
+    int fd = mkstemp(file), status = 1;
+
+    if (fd >= 0 && !ftruncate(fd, 32 << 20) && !setrlimit(RLIMIT_DATA, &little))
+        status = refused(file, RONDO_ERROR_MEMORY, "out of memory") ? 0 : 2;
+    unlink(file);
+    return status;
+}
+
+Test(topology, a_recording_that_no_memory_is_left_for_is_not_blamed)
+{
+    succeeds_in_child(open_without_memory);
+}
+#endif
 
 /* ---- Recordings that come from somebody else ------------------------------------------------- */
 
