@@ -301,7 +301,9 @@ int topology_nearest(const struct topology *topology, enum topology_device_kind 
     int nearest = -1;
     int nearest_distance = INT_MAX;
 
-    for (int i = 0; i < topology->devices && topology_is_in_tree(topology, device); i++) {
+    if (!topology_is_in_tree(topology, device))
+        return -1;
+    for (int i = 0; i < topology->devices; i++) {
         int distance;
 
         if (topology->device[i].kind != kind || i == device)

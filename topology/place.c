@@ -120,7 +120,8 @@ rondo_result topology_bind(const struct topology *topology, const struct topolog
     int failed;
 
     if (!core)
-        return rondo_fail(RONDO_ERROR_INVALID, "there is no core %d to bind to: %d are usable",
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "this process may not use core %d, or there is none: %d are usable",
                           place->core, topology->cores);
     if (place->shared)
         return RONDO_OK;

@@ -32,6 +32,8 @@ static void print_verify(const struct subject *subject)
     if (subject->groups) {
         grouping_describe(subject->groups, groups, sizeof(groups));
         printf(" --groups %s", groups);
+    } else if (subject_sees_groups(subject)) {
+        printf(" --groups 1x%d", subject->ranks); /* the ranks in their order, as shown */
     }
     if (collective_has_root(subject->collective))
         printf(" --root %d", subject->root);

@@ -89,13 +89,12 @@ rondo_result grouping_parse(const char *text, int size, struct grouping **ret_gr
 
 void grouping_describe(const struct grouping *grouping, char *text, size_t size)
 {
-    int first = grouping_members(grouping, 0);
-    bool equal = grouping->runs && first * grouping->groups == grouping->size;
+    bool equal = grouping->runs && grouping->rails * grouping->groups == grouping->size;
     int count = grouping->runs ? grouping->groups : grouping->size;
     size_t length = 0;
 
     if (equal) {
-        snprintf(text, size, "%dx%d", grouping->groups, first);
+        snprintf(text, size, "%dx%d", grouping->groups, grouping->rails);
         return;
     }
     for (int i = 0; i < count && length < size; i++)

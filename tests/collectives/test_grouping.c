@@ -45,7 +45,7 @@ Test(grouping, what_is_written_is_read_again)
         {"4+3+1", 8, "4+3+1", true, false},   {"1+2", 3, "1+2", true, false},
         {"3+3", 6, "2x3", true, false},       {"0,1,0,1", 4, "0,1,0,1", false, false},
         {"2*", 5, "0,1,0,1,0", false, false}, {"5", 5, "1x5", true, false},
-        {"8", 8, "1x8", true, true},
+        {"8", 8, "1x8", true, true},          {"2+1+3", 6, "2+1+3", true, false},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+sys.dont_write_bytecode = True  # documents are installed as they lie there
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/course"))
 import figures  # pylint: disable=wrong-import-position
 

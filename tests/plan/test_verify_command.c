@@ -252,7 +252,9 @@ Test(explain_command, the_command_below_the_steps_breaks_these_plans)
 {
     break_as_told("explain all_reduce -n 6 --algo hierarchy --steps 1");
     break_as_told("explain all_reduce -g 4+2 --algo hierarchy --steps 1");
+    break_as_told("explain all_reduce -g 2+1+3 --algo hierarchy --steps 1");
     break_as_told("explain all_reduce -g 0,1,0,1 --algo ring --steps 1");
+    break_as_told("explain all_reduce -n 10 --algo ring --steps 1");
     break_as_told("explain broadcast -n 5 --root 3 --algo ring --steps 1");
 }
 
