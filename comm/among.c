@@ -148,12 +148,6 @@ static rondo_result look(void *context)
     if (now - among->looked < LOOK_MEMBERS)
         return RONDO_OK;
     among->looked = now;
-    /* Acquire, pairs with the release in rondo_comm_abort(). */
-    if (atomic_load_explicit(&among->parent->aborted, memory_order_acquire))
-        return rondo_fail(RONDO_ERROR_ABORTED,
-                          "Rank %d aborted the parent communicator (rondo_comm_abort), so it opens "
-                          "none among %d of its ranks.",
-                          among->parent->rank, among->count);
     if (among->rank)
         find_invitation(among); /* another one, if this is the second try of the same ranks */
     return check_others(among);

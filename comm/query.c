@@ -65,8 +65,6 @@ rondo_result rondo_comm_abort(rondo_comm *comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_abort: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
         return comm_refuse(comm, "rondo_comm_abort");
-    /* Release, pairs with the acquire in look() of among.c. */
-    atomic_store_explicit(&comm->aborted, true, memory_order_release);
     rondo_fail(RONDO_ERROR_ABORTED, "Rank %d aborted the communicator (rondo_comm_abort).",
                comm->rank);
     comm_break(comm, RONDO_ERROR_ABORTED, comm->rank);

@@ -88,7 +88,7 @@ static void end_hanging_splits(const struct job *job)
 {
     if (job->claim && !(job->claim & STATE_SPLITS) &&
         atomic_load_explicit(&job->parent->state, memory_order_acquire) & STATE_SPLITS)
-        rondo_comm_revoke(job->parent->control); /* it may be shrunk once more */
+        rondo_comm_abort(job->parent->control);
 }
 
 /*

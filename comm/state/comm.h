@@ -97,7 +97,6 @@ struct rondo_comm {
     uint32_t internal;         /* of these calls, those that no user made */
     struct attempts *attempts; /* [1 + 2 * size], comm_attempts() */
     atomic_int broken;         /* a rondo_result: the first failure */
-    atomic_bool aborted;       /* by this rank, which opens none among ranks of it any more */
     struct lock error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
     /* A call on a CUDA stream may be the first that needs a device, beside other threads' calls. */

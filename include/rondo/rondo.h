@@ -194,7 +194,7 @@ RONDO_API rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm);
  * is, and must not be closed meanwhile. RONDO_ERROR_PEER within a second on each of them if one
  * ends, or closes `parent`, before the new communicator is there: the sentence names its rank in
  * `parent`, and the others may call it again without that one at once. For one `parent`, one call
- * at a time; not in a group, nor after this rank has aborted it. An error leaves it as it is.
+ * at a time; not in a group. An error leaves `parent` as it is.
  */
 RONDO_API rondo_result rondo_comm_open_among(rondo_comm *parent, const int *ranks, int count,
                                              const rondo_config *config, rondo_comm **ret_comm);
@@ -205,7 +205,7 @@ RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
  * registered. Accepts NULL. Set the pointer to NULL: calls refuse that, and one of the last 16
  * closed. A process may end without closing: its queue is lost, who waits gets RONDO_ERROR_PEER. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
-/* Break it, from any thread: calls in progress, also its dup, split and here open_among, end with
+/* Break it, from any thread: calls in progress, also its dup and split, end with
  * RONDO_ERROR_ABORTED here and on every peer, between hosts also one that still makes it. */
 RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
 

@@ -93,7 +93,7 @@ bool beside_a_split_that_hangs(struct client *client)
     struct hang *hang = client->argument;
     struct splitter splitter = {.comm = client->comm, .blocks = hang->blocks, .excluded = -1};
     bool splits = client->rank > 0;
-    ncclComm_t rest = NULL, again = NULL;
+    ncclComm_t rest = NULL;
     bool fine = true;
 
     alarm(100); /* RONDO_TIMEOUT is 300 */
@@ -109,47 +109,12 @@ bool beside_a_split_that_hangs(struct client *client)
     }
     fine = client_ok(client, shrink(client, &rest, NCCL_SHRINK_ABORT, hang->grouped),
                      "ncclCommShrink beside a split") &&
-           (!splits || has_ended(client, &splitter)) &&
-           client_ok(client, shrink(client, &again, NCCL_SHRINK_DEFAULT, hang->grouped),
-                     "ncclCommShrink once more") &&
-           use(client, again) && fine;
+           (!splits || has_ended(client, &splitter)) && fine;
     arrive(&hang->arrived);
     await(&hang->arrived, client->size - 1); /* a rank that leaves would end splits, too */
     fine = client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort") && fine;
     client->comm = rest;
     return fine && sums_up(client, rest);
-}
-
-/* ---- An abort -------------------------------------------------------------------------------- */
-
-/* No other rank makes the call. */
-static bool abort_beside(struct client *client, int excluded)
-{
-    struct splitter splitter = {.comm = client->comm, .blocks = true, .excluded = excluded};
-    atomic_int *ended = client->argument;
-    bool fine;
-
-    alarm(100); /* RONDO_TIMEOUT is 300 */
-    if (client->rank) {
-        await(ended, 1);
-        return true;
-    }
-    start(&splitter);
-    fine = client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort");
-    client->comm = NULL;
-    pthread_join(splitter.handle, NULL);
-    arrive(ended);
-    return fine && client_refused(client, splitter.result, ncclRemoteError, "aborted");
-}
-
-bool beside_an_abort_split(struct client *client)
-{
-    return abort_beside(client, -1);
-}
-
-bool beside_an_abort_shrink(struct client *client)
-{
-    return abort_beside(client, client->size - 1);
 }
 
 /* ---- Calls that are refused ------------------------------------------------------------------ */

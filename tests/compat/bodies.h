@@ -68,9 +68,6 @@ struct hang {
     atomic_int arrived; /* ranks that have gone on without the last one */
 };
 bool beside_a_split_that_hangs(struct client *client);
-/* The argument says that rank 0 is through. */
-bool beside_an_abort_split(struct client *client);
-bool beside_an_abort_shrink(struct client *client);
 /* The argument is an atomic_int that says how far rank 0 is, between processes. */
 bool beside_refused_calls_do_nothing(struct client *client);
 bool beside_another_split(struct client *client);

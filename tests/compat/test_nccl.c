@@ -221,15 +221,6 @@ static void shrink_beside(bool blocks, bool grouped)
         beside_a_split_that_hangs);
 }
 
-Test(beside, a_watchdog_aborts_a_split_and_a_shrink_that_hang)
-{
-    static const client_body bodies[] = {beside_an_abort_split, beside_an_abort_shrink};
-
-    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
-        run(&(struct client_world){.size = 3, .processes = true, .argument = client_share(4096)},
-            bodies[i]);
-}
-
 Test(beside, shrinking_ends_a_split_that_hangs)
 {
     shrink_beside(true, false);
