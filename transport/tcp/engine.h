@@ -276,13 +276,6 @@ static inline void tcp_note_shortage(struct tcp_shortage *shortage, int number)
     shortage->number = number;
 }
 
-/* Note that nobody listened at the address in turn, if `number` (errno) says so. */
-static inline void tcp_note_refusal(struct tcp_peer *peer, int index, int number)
-{
-    if (number == ECONNREFUSED && index == 0)
-        peer->refused = peer->attempt + 1;
-}
-
 static inline size_t tcp_unsent(const struct tcp_network *network)
 {
     return atomic_load_explicit(&network->unsent, memory_order_acquire);
@@ -379,6 +372,8 @@ void tcp_peer_widen(struct tcp_peer *peer);
 /* A line has passed its handshake, or failed to, or came to its end later. */
 void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line);
 void tcp_peer_refused(struct tcp_line *line, const char *why);
+/* Notes that nobody listened at the address in turn, if `number` (errno) says so. */
+void tcp_note_refusal(struct tcp_peer *peer, int index, int number);
 void tcp_peer_ended(struct tcp_line *line, int error);
 void tcp_peer_gone(struct tcp_peer *peer, const char *why);
 /* Room in the queue for one more message. The queue is long enough for all slots. */

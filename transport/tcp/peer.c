@@ -56,8 +56,26 @@ const char *tcp_dial_error(int error)
 
 /* ---- Opening lines --------------------------------------------------------------------------- */
 
-/* A rank listens at all of its addresses: where one of them refused, it is gone, whatever kept this
- * rank from the others. */
+/* At an address that this host has, too, its own kernel answers for a peer of another one. */
+static bool is_own_address(const struct tcp_peer *peer, const struct net_address *address)
+{
+    const struct net_addresses *own = &peer->network->endpoint.addresses;
+    bool same = false;
+
+    for (unsigned i = 0; i < own->count; i++)
+        same |= own->at[i].family == address->family &&
+                !memcmp(own->at[i].bytes, address->bytes, sizeof(address->bytes));
+    return same && peer->endpoint.space != peer->network->endpoint.space;
+}
+
+void tcp_note_refusal(struct tcp_peer *peer, int index, int number)
+{
+    if (number == ECONNREFUSED && index == 0 && !is_own_address(peer, address_in_turn(peer)))
+        peer->refused = peer->attempt + 1;
+}
+
+/* A rank listens at all of its addresses: where its host refused at one of them, it is gone,
+ * whatever kept this rank from the others. */
 static void give_up_dialing(struct tcp_peer *peer, const char *why)
 {
     if (peer->refused)
@@ -236,6 +254,8 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
     snprintf(reason, sizeof(reason), "%s", why);
     peer->lines[line->index] = NULL;
     tcp_line_close(line);
+    if (hung_up)
+        peer->refused = 0; /* somebody listens */
     if (line->index > 0) {
         data_refused(peer, !hung_up && now <= line->deadline, now);
         return;

@@ -206,21 +206,40 @@ Test(tcp_ends, hear_no_more_of_a_line_that_was_closed)
 }
 
 /* Rank 1 has closed, and of two addresses the second one cannot be reached from here. */
-Test(tcp_ends, are_those_of_a_peer_that_is_not_there_if_one_of_its_addresses_says_so)
+static void lose_second(void)
 {
-    struct tcp_peer *peer = node_tcp(0)->peers[1];
-    unsigned port = peer->endpoint.port;
-    char place[64];
-
     node_close(1);
-    peer->endpoint.addresses =
+    node_tcp(0)->peers[1]->endpoint.addresses =
         (struct net_addresses){.at = {{.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}},
                                       {.family = 4, .bytes = {255, 255, 255, 255}}},
                                .count = 2};
     cr_assert_eq(node_tcp(0)->base.ops->watch(nodes[0].network, 1), RONDO_OK);
     cr_assert(nodes_await(0, 1, TCP_GONE));
-    cr_expect(nodes[0].left == 2 && nodes[0].parted);
+    cr_expect_eq(nodes[0].left, 2);
+}
+
+Test(tcp_ends, are_those_of_a_peer_that_is_not_there_if_one_of_its_addresses_says_so)
+{
+    unsigned port = node_tcp(0)->peers[1]->endpoint.port;
+    char place[64];
+
+    lose_second();
+    cr_expect(nodes[0].parted);
     cr_expect_eq(node_tcp(0)->base.ops->watch(nodes[0].network, 1), RONDO_ERROR_PEER);
     snprintf(place, sizeof(place), "(tcp, 127.0.0.1:%u): nobody listens there", port);
     cr_expect(strstr(fail_sentence(), place), "'%s'", fail_sentence());
+}
+
+/* As the address of a bridge that each host has: what refused there is this host. */
+Test(tcp_ends, are_not_told_by_an_address_that_this_host_has_too)
+{
+    struct tcp_network *network = node_tcp(0);
+
+    network->endpoint.addresses = (struct net_addresses){
+        .at = {{.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}}}, .count = 1};
+    network->peers[1]->endpoint.space = network->endpoint.space + 1;
+    lose_second();
+    cr_expect_not(nodes[0].parted);
+    cr_expect_eq(network->base.ops->watch(nodes[0].network, 1), RONDO_ERROR_PEER);
+    cr_expect_null(strstr(fail_sentence(), "nobody listens"), "'%s'", fail_sentence());
 }
