@@ -63,7 +63,8 @@ static void tell_address(const struct connector *me, int port)
     snprintf(text, sizeof(text), "%s", address);
     if (port && colon)
         snprintf(text, sizeof(text), "%.*s:%d", (int)(colon - address), address, port);
-    log_debug("rank 0 of %d listens at %s", me->size, text);
+    log_debug("rank 0 of %d listens at %s%s", me->size, text,
+              me->place->listen_everywhere ? ", on all addresses of its host" : "");
     if (me->watch && me->watch->opened)
         me->watch->opened(me->watch->context, text);
 }
@@ -74,7 +75,8 @@ static rondo_result serve_and_take_part(const struct connector *me, void *ret_bl
         .place = me->place, .stop = -1, .size = me->size, .watch = me->watch};
     struct server server;
     int port = 0;
-    rondo_result result = socket_listen(me->place->address, &task.listener, &port);
+    rondo_result result =
+        socket_listen(me->place->address, me->place->listen_everywhere, &task.listener, &port);
 
     if (result)
         return result;
