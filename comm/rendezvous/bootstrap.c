@@ -17,11 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static rondo_result seek(struct connector *me, void *ret_blobs)
+static rondo_result seek(struct connector *me, bool *ret_nobody, void *ret_blobs)
 {
     struct wire_position position = {.address = ""};
     rondo_result result = connector_reach(me);
 
+    if (ret_nobody)
+        *ret_nobody = result != RONDO_OK;
     if (!result) {
         if (me->timeout > 0)
             me->deadline = clock_seconds() + me->timeout +
@@ -122,7 +124,7 @@ rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *
     }
     if (part->serve && part->rank == 0)
         return serve_and_take_part(&me, ret_blobs);
-    return seek(&me, ret_blobs);
+    return seek(&me, part->ret_nobody, ret_blobs);
 }
 
 rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,

@@ -107,6 +107,7 @@ struct bootstrap_part {
     /* Not 0: the process that has the rank already, about which the meeting point is told at once
      * or not at all. */
     unsigned holder;
+    bool *ret_nobody; /* true: nobody has proved to be the meeting point; NULL: of no use */
 };
 
 /*
