@@ -86,15 +86,18 @@ static rondo_result look(void *context)
                : blame(growth->members, failed, "while newcomers were awaited");
 }
 
+/* To a newcomer, an id that leads to nobody is a wrong one, whatever strangers say there. */
 static rondo_result meet(struct growth *growth, const rondo_config *config, rondo_comm **ret_comm)
 {
+    bool nobody = false;
     struct growth served = *growth; /* the thread that serves the id has looks of its own */
     const struct bootstrap_watch own = {.look = look, .context = growth};
     const struct bootstrap_watch server = {.look = look, .context = &served};
     const struct membership membership = {.place = &growth->place,
                                           .rank = growth->rank,
                                           .size = growth->size,
-                                          .watch = growth->members ? &own : NULL};
+                                          .watch = growth->members ? &own : NULL,
+                                          .ret_nobody = &nobody};
     rondo_result result;
 
     if (growth->members)
@@ -102,7 +105,7 @@ static rondo_result meet(struct growth *growth, const rondo_config *config, rond
     result = start_member(&membership, config, ret_comm);
     if (growth->members)
         bootstrap_id_watch(&growth->place, NULL);
-    return result;
+    return nobody && !growth->members ? RONDO_ERROR_INVALID : result;
 }
 
 /* `own`: what keeps this rank from growing, RONDO_OK mostly. */

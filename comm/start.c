@@ -33,7 +33,8 @@ static rondo_result meet(const struct membership *membership, double timeout,
                                         .size = membership->size,
                                         .serve = membership->serve,
                                         .timeout = timeout,
-                                        .watch = membership->watch};
+                                        .watch = membership->watch,
+                                        .ret_nobody = membership->ret_nobody};
     rondo_result result = bootstrap_take_part(&part, own, sizeof(*own), ret_endpoints);
 
     if (!result && membership->ret_met)

@@ -14,6 +14,7 @@ struct membership {
     bool serve;
     const struct bootstrap_watch *watch; /* NULL: none */
     bool *ret_met;                       /* true: this rank has met the others; NULL: of no use */
+    bool *ret_nobody;                    /* of struct bootstrap_part; NULL: of no use */
 };
 rondo_result start_member(const struct membership *membership, const rondo_config *config,
                           rondo_comm **ret_comm);

@@ -57,11 +57,11 @@ static void print_script(const void *what, FILE *to)
 rondo_result plot_write(const struct curve *curve, const char *title, const char *path)
 {
     const struct picture picture = {curve, title};
-    char sentence[1400];
+    char sentence[GNUPLOT_SENTENCE];
 
     if (!curve_count(curve))
         return say(RONDO_ERROR_INVALID, "there is nothing to draw in %s: no step was made", path);
-    if (gnuplot_write("--svg", path, print_script, &picture, sentence, sizeof(sentence)))
+    if (gnuplot_write("--svg", path, print_script, &picture, sentence))
         return say(RONDO_ERROR_SYSTEM, "%s", sentence);
     return RONDO_OK;
 }

@@ -285,10 +285,9 @@ static void print_picture(const void *what, FILE *script)
 static int draw(const struct bench_writers *writers, const char *path, const void *result)
 {
     const struct picture picture = {writers, result};
-    char sentence[1400] = "there is nothing to plot over size";
+    char sentence[GNUPLOT_SENTENCE] = "there is nothing to plot over size";
 
-    if (writers->plot &&
-        !gnuplot_write("--plot", path, print_picture, &picture, sentence, sizeof(sentence)))
+    if (writers->plot && !gnuplot_write("--plot", path, print_picture, &picture, sentence))
         return 0;
     fprintf(stderr, "%s: %s\n", writers->command, sentence);
     return -1;

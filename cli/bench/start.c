@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,12 +88,7 @@ static void become(const struct bench_group *group, struct arguments *arguments,
                    const struct bench_options *options, int rank)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    sigset_t none;
 
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setpgid(0, 0); /* a terminal's Ctrl-C comes to the parent, which ends us in order */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(null, STDIN_FILENO);
     dup2(group->output >= 0 ? group->output : STDERR_FILENO, STDOUT_FILENO);
     if (group->output >= 0)
@@ -122,7 +116,7 @@ static void add_enter(struct arguments *arguments, const struct bench_options *o
 static int start_one(struct bench_group *group, struct arguments *arguments,
                      const struct bench_options *options, int rank)
 {
-    pid_t pid = fork();
+    pid_t pid = bench_fork();
 
     if (pid == 0)
         become(group, arguments, options, rank);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,18 +32,47 @@ static void on_signal(int number)
     atomic_store_explicit(&caught, number, memory_order_relaxed);
 }
 
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+
 void bench_catch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: poll() is to return */
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        sigaction(numbers[i], &action, NULL);
+    for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
+        sigaction(ending_signals[i], &action, NULL);
 }
 
 int bench_caught_signal(void)
 {
     return atomic_load_explicit(&caught, memory_order_relaxed);
+}
+
+/* In the child of bench_fork(). */
+static void begin_child(void)
+{
+    sigset_t none;
+
+    for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
+        signal(ending_signals[i], SIG_DFL);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+pid_t bench_fork(void)
+{
+    sigset_t all, before;
+    pid_t pid;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid = fork();
+    if (pid == 0)
+        begin_child();
+    else
+        sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
 }
 
 int bench_say_signal(const char *command)

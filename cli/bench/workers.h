@@ -80,6 +80,9 @@ void bench_catch_signals(void);
 int bench_caught_signal(void);
 /* The same, and says on stderr that it ends `command`. */
 int bench_say_signal(const char *command);
+/* Forks a child that is to become a program: these signals end it, none of them is lost before it
+ * has done so, and our own end is SIGTERM to it. A terminal's signals come to us only. */
+pid_t bench_fork(void);
 
 /* 0, or -1 with a sentence on stderr. `path`: workers of other network namespaces find only what
  * has a place in the file system. */

@@ -35,8 +35,8 @@ static int draw(FILE *script, FILE *picture)
 }
 
 int gnuplot_write(const char *option, const char *path,
-                  void (*print)(const void *what, FILE *script), const void *what, char *sentence,
-                  size_t room)
+                  void (*print)(const void *what, FILE *script), const void *what,
+                  char sentence[GNUPLOT_SENTENCE])
 {
     FILE *script = tmpfile();
     FILE *picture = script ? fopen(path, "we") : NULL;
@@ -50,14 +50,14 @@ int gnuplot_write(const char *option, const char *path,
         if (status)
             unlink(path);
         if (status == 127)
-            snprintf(sentence, room,
+            snprintf(sentence, GNUPLOT_SENTENCE,
                      "%s needs gnuplot, which is not installed; install it (Debian: apt install "
                      "gnuplot-nox) or draw the --csv file yourself",
                      option);
         else
-            snprintf(sentence, room, "gnuplot could not draw %s", path);
+            snprintf(sentence, GNUPLOT_SENTENCE, "gnuplot could not draw %s", path);
     } else {
-        snprintf(sentence, room, "cannot write %s: %s", path, strerror(errno));
+        snprintf(sentence, GNUPLOT_SENTENCE, "cannot write %s: %s", path, strerror(errno));
     }
     if (script)
         fclose(script);

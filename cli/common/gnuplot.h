@@ -3,18 +3,18 @@
 #ifndef RONDO_CLI_COMMON_GNUPLOT_H
 #define RONDO_CLI_COMMON_GNUPLOT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 /*
  * `print` writes the script, about `what`; it sets the terminal, but no output. `option` is the one
- * that asked for the picture. 0, or -1 and a sentence.
+ * that asked for the picture. 0, or -1 and a sentence, which has room for the longest path.
  */
+enum { GNUPLOT_NAME = 64, GNUPLOT_SENTENCE = PATH_MAX + 256 };
 int gnuplot_write(const char *option, const char *path,
-                  void (*print)(const void *what, FILE *script), const void *what, char *sentence,
-                  size_t room);
-
-enum { GNUPLOT_NAME = 64 };
+                  void (*print)(const void *what, FILE *script), const void *what,
+                  char sentence[GNUPLOT_SENTENCE]);
 
 /* Coloured cells with a text each, about `what`. */
 struct gnuplot_map {

@@ -132,9 +132,9 @@ static void print_script(const void *what, FILE *script)
 
 bool prediction_plot(struct prediction *prediction, const char *path)
 {
-    char sentence[256];
+    char sentence[GNUPLOT_SENTENCE];
 
-    if (!gnuplot_write("--plot", path, print_script, &prediction, sentence, sizeof(sentence)))
+    if (!gnuplot_write("--plot", path, print_script, &prediction, sentence))
         return true;
     fprintf(stderr, "rondo explain: %s\n", sentence);
     return false;

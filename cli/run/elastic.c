@@ -189,8 +189,8 @@ static bool start_newcomer(struct run_job *job, int rank)
 {
     struct run_rank *me = &job->ranks[rank];
 
-    run_tag_done(&me->out); /* of the one before */
-    run_tag_done(&me->err);
+    run_tag_done(&me->out, true); /* of the one before */
+    run_tag_done(&me->err, true);
     me->program = job->program;
     me->input = -1;
     me->newcomer = true;

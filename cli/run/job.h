@@ -107,8 +107,9 @@ bool run_tag_init(struct run_tag *tag, int rank, int to, int *ret_rank_end);
 /* When `from` has output, or `to` room for a line that waits: takes some, and whole lines go out.
  * Waits for neither. Closes at the end of the rank's output. */
 void run_tag_move(struct run_tag *tag);
-/* Puts out what is there, and closes. Waits until it is out. */
-void run_tag_done(struct run_tag *tag);
+/* Puts out what is there, and closes. Waits until it is out; not `patient`: lines that our output
+ * does not take are left for another call. */
+void run_tag_done(struct run_tag *tag, bool patient);
 
 /*
  * An order is a head, which has the bytes of the rest, and strings: ranks here, the first one,

@@ -201,14 +201,12 @@ static int start_all(struct run_job *job)
     return status;
 }
 
-static void finish(struct run_job *job)
+static void put_last_lines(struct run_job *job, bool patient)
 {
     for (int rank = 0; job->ranks && rank < job->size; rank++) {
-        run_tag_done(&job->ranks[rank].out);
-        run_tag_done(&job->ranks[rank].err);
+        run_tag_done(&job->ranks[rank].out, patient);
+        run_tag_done(&job->ranks[rank].err, patient);
     }
-    free(job->ranks);
-    topology_close(job->topology);
 }
 
 /* A new secret, and if there is no meeting point yet, a new one on this machine. */
@@ -260,8 +258,11 @@ static int run(struct run_job *job)
     run_elastic_close(job);
     if (watched >= 0)
         close(watched);
-    sigprocmask(SIG_SETMASK, &job->signals_before, NULL); /* nobody may read what finish() writes */
-    finish(job);
+    put_last_lines(job, false);
+    sigprocmask(SIG_SETMASK, &job->signals_before, NULL); /* nobody may read what is left */
+    put_last_lines(job, true);
+    free(job->ranks);
+    topology_close(job->topology);
     return job->status;
 }
 

@@ -125,7 +125,7 @@ void run_tag_move(struct run_tag *tag)
 }
 
 /* Reads no more than fills the pipe, as a process that the rank has left may write for ever. */
-void run_tag_done(struct run_tag *tag)
+void run_tag_done(struct run_tag *tag, bool patient)
 {
     long left = fcntl(tag->from, F_GETPIPE_SZ); /* -1 where it is closed */
     size_t done;
@@ -133,12 +133,15 @@ void run_tag_done(struct run_tag *tag)
     if (!tag->line)
         return;
     do {
-        put_lines(tag, true);
-        done = left > 0 ? take_some(tag) : 0;
+        put_lines(tag, patient);
+        done = left > 0 && !tag->waits ? take_some(tag) : 0;
         left -= (long)done;
     } while (done > 0);
-    end_output(tag);
-    put_lines(tag, true);
+    if (!tag->waits)
+        end_output(tag);
+    put_lines(tag, patient);
+    if (tag->waits)
+        return;
     free(tag->line);
     tag->line = NULL;
 }

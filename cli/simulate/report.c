@@ -202,9 +202,9 @@ static void print_script(const void *what, FILE *script)
 static bool write_svg(const struct ask *ask, const struct answers *answers)
 {
     const struct drawing drawing = {ask, answers};
-    char sentence[256];
+    char sentence[GNUPLOT_SENTENCE];
 
-    if (!gnuplot_write("--svg", ask->svg, print_script, &drawing, sentence, sizeof(sentence)))
+    if (!gnuplot_write("--svg", ask->svg, print_script, &drawing, sentence))
         return true;
     fprintf(stderr, "rondo simulate: %s\n", sentence);
     return false;

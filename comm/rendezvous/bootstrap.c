@@ -17,11 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static rondo_result seek(struct connector *me, void *ret_blobs)
+static rondo_result seek(struct connector *me, bool *ret_nobody, void *ret_blobs)
 {
     struct wire_position position = {.address = ""};
     rondo_result result = connector_reach(me);
 
+    if (ret_nobody)
+        *ret_nobody = result != RONDO_OK;
     if (!result) {
         if (me->timeout > 0)
             me->deadline = clock_seconds() + me->timeout +
@@ -63,7 +65,8 @@ static void tell_address(const struct connector *me, int port)
     snprintf(text, sizeof(text), "%s", address);
     if (port && colon)
         snprintf(text, sizeof(text), "%.*s:%d", (int)(colon - address), address, port);
-    log_debug("rank 0 of %d listens at %s", me->size, text);
+    log_debug("rank 0 of %d listens at %s%s", me->size, text,
+              me->place->listen_everywhere ? ", on all addresses of its host" : "");
     if (me->watch && me->watch->opened)
         me->watch->opened(me->watch->context, text);
 }
@@ -74,7 +77,8 @@ static rondo_result serve_and_take_part(const struct connector *me, void *ret_bl
         .place = me->place, .stop = -1, .size = me->size, .watch = me->watch};
     struct server server;
     int port = 0;
-    rondo_result result = socket_listen(me->place->address, &task.listener, &port);
+    rondo_result result =
+        socket_listen(me->place->address, me->place->listen_everywhere, &task.listener, &port);
 
     if (result)
         return result;
@@ -120,7 +124,7 @@ rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *
     }
     if (part->serve && part->rank == 0)
         return serve_and_take_part(&me, ret_blobs);
-    return seek(&me, ret_blobs);
+    return seek(&me, part->ret_nobody, ret_blobs);
 }
 
 rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,

@@ -26,6 +26,7 @@ enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 260, BOOTSTRAP_SHORT_ADDRE
 struct bootstrap_place {
     char address[BOOTSTRAP_ADDRESS_MAX];    /* "unix:NAME" (abstract) or "HOST:PORT", "[V6]:PORT" */
     unsigned char secret[BOOTSTRAP_SECRET]; /* key of the proof */
+    bool listen_everywhere; /* who serves it listens on all addresses of its host, at that port */
 };
 
 /* A caller that knows more of the ranks it waits for than that they have not come. */
@@ -106,6 +107,7 @@ struct bootstrap_part {
     /* Not 0: the process that has the rank already, about which the meeting point is told at once
      * or not at all. */
     unsigned holder;
+    bool *ret_nobody; /* true: nobody has proved to be the meeting point; NULL: of no use */
 };
 
 /*

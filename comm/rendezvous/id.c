@@ -197,7 +197,7 @@ static rondo_result open_place(const struct wish *wish, struct bootstrap_place *
     randombytes_buf(place->secret, sizeof(place->secret));
     if (!*wanted || socket_address_is_unix(wanted)) {
         socket_fresh_name("id", place->address);
-        return socket_listen(place->address, ret_listener, NULL);
+        return socket_listen(place->address, false, ret_listener, NULL);
     }
     result = socket_address_check(wanted);
     if (result)
@@ -216,7 +216,7 @@ static rondo_result open_place(const struct wish *wish, struct bootstrap_place *
                           (int)(colon - wanted), BOOTSTRAP_SHORT_ADDRESS_MAX - 7);
     snprintf(place->address, sizeof(place->address), "%.*s:%s", (int)(colon - wanted), wanted,
              wish->any_port ? "0" : colon + 1);
-    result = socket_listen(place->address, ret_listener, &port);
+    result = socket_listen(place->address, false, ret_listener, &port);
     if (result)
         return result;
     snprintf(place->address, sizeof(place->address), "%.*s:%d", (int)(colon - wanted), wanted,

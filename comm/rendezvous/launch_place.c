@@ -44,8 +44,9 @@ static void derive(const char *label, const char *const *texts, size_t bytes,
     crypto_generichash_final(&state, ret_hash, bytes);
 }
 
-/* The word for the job is made of what all its ranks know of their place, but for the count of
- * opens. */
+/* The word for the job is made of what this rank was told of its place, but for the count of opens.
+ * Ranks of other hosts may have been told another name of it: only two processes that say they are
+ * the same rank, on one host, compare their words. */
 static void set_job(struct launch *launch, const char *where, const char *identity, bool unnamed)
 {
     char user[16];
@@ -141,14 +142,12 @@ static rondo_result place_local(struct launch *launch, const struct launch_job *
 }
 
 /* torchrun's own store has the port: ours is the next one. Rank 0 that is to meet at its loopback
- * listens everywhere, as at a name that is no address, as ranks of other hosts may have been told
- * its own name. */
+ * listens everywhere, as ranks of other hosts may have been told its own name. */
 static rondo_result place_master(struct launch *launch, struct bootstrap_place *place)
 {
     const char *host = launch_variable("MASTER_ADDR");
     const char *store = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
     bool six = strchr(host, ':') && *host != '[';
-    bool everywhere = launch->rank == 0 && launch_is_loopback(host);
     int port = 0;
     int length;
     rondo_result result = launch_number("MASTER_PORT", 1, &port);
@@ -157,9 +156,9 @@ static rondo_result place_master(struct launch *launch, struct bootstrap_place *
         return result;
     if (store && !strcmp(store, "True"))
         port += port < 65535 ? 1 : -1;
-    length = everywhere ? snprintf(place->address, sizeof(place->address), "all-addresses:%d", port)
-                        : snprintf(place->address, sizeof(place->address), "%s%s%s:%d",
-                                   six ? "[" : "", host, six ? "]" : "", port);
+    place->listen_everywhere = launch->rank == 0 && launch_is_loopback(host);
+    length = snprintf(place->address, sizeof(place->address), "%s%s%s:%d", six ? "[" : "", host,
+                      six ? "]" : "", port);
     if (length >= (int)sizeof(place->address))
         return rondo_fail(RONDO_ERROR_INVALID, "MASTER_ADDR has %zu characters: too many",
                           strlen(host));

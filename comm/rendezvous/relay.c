@@ -69,7 +69,7 @@ static int open_place(const struct connector *me, struct bootstrap_place *ret_pl
     int listener, port;
 
     memcpy(ret_place->secret, me->place->secret, sizeof(ret_place->secret));
-    if (!socket_own_place(me->fd, address) || socket_listen(address, &listener, &port)) {
+    if (!socket_own_place(me->fd, address) || socket_listen(address, false, &listener, &port)) {
         log_info("rank %d cannot listen for others: %s", me->rank, fail_sentence());
         *address = '\0';
         return -1;

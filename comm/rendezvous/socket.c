@@ -5,7 +5,8 @@
  * Where does a server bind for "HOST:PORT"? To exactly that address if HOST is numeric or
  * localhost; to all addresses if it is a name, because /etc/hosts of many machines maps their own
  * name to a loopback address, or if the numeric address is not ours (it is translated on the way
- * here). Every connection must prove the secret anyway.
+ * here), or if the caller knows that other hosts have another name for it. Every connection must
+ * prove the secret anyway.
  */
 #include "comm/rendezvous/socket.h"
 
@@ -103,7 +104,7 @@ void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX]
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
-static int listen_tcp(const char *address)
+static int listen_tcp(const char *address, bool everywhere)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
     struct addrinfo *found = NULL;
@@ -116,7 +117,7 @@ static int listen_tcp(const char *address)
     }
     if (!strcmp(parts.host, "localhost"))
         snprintf(parts.host, sizeof(parts.host), "127.0.0.1");
-    if (getaddrinfo(parts.host, parts.port, &hints, &found))
+    if (everywhere || getaddrinfo(parts.host, parts.port, &hints, &found))
         return socket_listen_everywhere((unsigned)atoi(parts.port));
     fd = socket_listen_at(found->ai_addr, found->ai_addrlen, SOCK_STREAM);
     freeaddrinfo(found);
@@ -127,7 +128,7 @@ static int listen_tcp(const char *address)
     return fd;
 }
 
-rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
+rondo_result socket_listen(const char *address, bool everywhere, int *ret_fd, int *ret_port)
 {
     double until = clock_seconds() + PATIENCE_IN_USE;
     bool patient = false;
@@ -136,7 +137,7 @@ rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
 
     for (;;) {
         fd = socket_address_is_unix(address) ? unix_listen(address, patient, &uid)
-                                             : listen_tcp(address);
+                                             : listen_tcp(address, everywhere);
         if (fd >= 0 || errno != EADDRINUSE || patient)
             break;
         patient = clock_seconds() > until;

@@ -17,8 +17,9 @@ bool socket_address_is_unix(const char *address);
 /*
  * Listen there. An address in use is tried again for a moment: the job before may be just closing
  * it. With port 0 the system picks one; ret_port (may be NULL) gets the port, 0 for a Unix socket.
+ * `everywhere`: at that port of all addresses of this host, if it is no Unix socket.
  */
-rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port);
+rondo_result socket_listen(const char *address, bool everywhere, int *ret_fd, int *ret_port);
 /* Close it; its file goes, if it has one. */
 void socket_unlisten(int fd);
 /* One connection that waits, -1 and errno if there is none. A Unix peer of another user is

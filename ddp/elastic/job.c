@@ -79,17 +79,9 @@ static rondo_result begin(rondo_elastic *job)
     return RONDO_OK;
 }
 
-/* Says whether nobody was at the meeting point, or it could not be reached. Otherwise others are to
- * blame that it came to nothing. */
-static bool met_nobody(rondo_result result)
-{
-    return result == RONDO_ERROR_INVALID ||
-           strstr(rondo_last_error(NULL), "found no meeting point") != NULL;
-}
-
 /* Whoever is invited in vain knocks again, as a member may have ended at just that time, or another
- * newcomer; who has met nobody is not invited by the same rank 0 again, as the members stand still
- * for it. */
+ * newcomer. Who has met nobody (RONDO_ERROR_INVALID) is not invited by the same rank 0 again: the
+ * members would stand still for it once more. */
 static rondo_result join(rondo_elastic *job)
 {
     rondo_result result = RONDO_ERROR_PEER;
@@ -102,8 +94,7 @@ static rondo_result join(rondo_elastic *job)
     job->is_new = true;
     while (result && invitations < INVITATIONS_MOST) {
         struct door_invitation invitation;
-        rondo_result knocked =
-            door_knock(job->door, invitations && met_nobody(result), &invitation);
+        rondo_result knocked = door_knock(job->door, result == RONDO_ERROR_INVALID, &invitation);
 
         if (knocked)
             return knocked;

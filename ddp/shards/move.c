@@ -19,7 +19,7 @@ rondo_result shards_send_around(rondo_shards *shards, struct shard_unit *unit)
     if (!result)
         result = rondo_event_record(unit->arrival, shards->stream);
     if (result)
-        return ddp_fail_call(result, shards->comm, "Gathering a unit");
+        return shards_fail_call(result, shards->comm, "Gathering a unit");
     unit->place = SHARD_COMING;
     return RONDO_OK;
 }

@@ -21,7 +21,7 @@
 /* ---- The tree over passes -------------------------------------------------------------------- */
 
 /* Take the pass's sum over ranks into the counter. */
-static rondo_result add_pass(struct shard_unit *unit, float *block)
+static rondo_result add_pass(rondo_shards *shards, struct shard_unit *unit, float *block)
 {
     float *place = NULL;
     int level = 0;
@@ -37,7 +37,9 @@ static rondo_result add_pass(struct shard_unit *unit, float *block)
     else
         free(place);
     if (!unit->sums[level])
-        return ddp_fail(RONDO_ERROR_MEMORY, "No memory for a shard of %zu gradients.", unit->shard);
+        return shards_give_up(
+            shards,
+            ddp_fail(RONDO_ERROR_MEMORY, "No memory for a shard of %zu gradients.", unit->shard));
     memcpy(unit->sums[level], block, unit->shard * sizeof(float));
     unit->passes++;
     return RONDO_OK;
@@ -98,7 +100,7 @@ static rondo_result settle_oldest(rondo_shards *shards)
     unit->reducing = false;
     result = shards_check(shards, "Summing up a unit's gradients");
     if (!result)
-        result = add_pass(unit, unit->gradients + unit->shard * (size_t)shards->rank);
+        result = add_pass(shards, unit, unit->gradients + unit->shard * (size_t)shards->rank);
     clear_pass(shards, unit);
     return result;
 }
@@ -184,7 +186,7 @@ rondo_result rondo_shards_reduce(rondo_shards *shards, int unit)
     if (!result)
         result = rondo_event_record(found->reduction, shards->stream);
     if (result)
-        return ddp_fail_call(result, shards->comm, "Summing up a unit's gradients");
+        return shards_fail_call(result, shards->comm, "Summing up a unit's gradients");
     found->collecting = false;
     found->reducing = true;
     shards->pending[shards->pending_count++] = unit;
@@ -199,7 +201,7 @@ static rondo_result agree_on_problem(rondo_shards *shards)
 
     if (shards->problem[0])
         result = ddp_fail(RONDO_ERROR_INVALID, "%s", shards->problem);
-    result = shards_agree(shards, result);
+    result = shards_agree(shards->comm, result);
     if (result)
         shards_forget_gradients(shards);
     return result;

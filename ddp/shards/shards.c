@@ -41,7 +41,7 @@ rondo_result shards_check(rondo_shards *shards, const char *what)
 
     if (result == RONDO_OK || result == RONDO_IN_PROGRESS)
         return RONDO_OK;
-    return ddp_fail_call(result, NULL, what);
+    return shards_fail_call(result, NULL, what);
 }
 
 struct shard_piece shards_piece(const rondo_shards *shards, const struct shard_unit *unit,
@@ -70,6 +70,23 @@ rondo_result shards_allocate(size_t floats, float **ret_memory)
     return RONDO_OK;
 }
 
+rondo_result shards_give_up(rondo_shards *shards, rondo_result result)
+{
+    ddp_fail(result, "Rank %d: %s", shards->rank, rondo_ddp_last_error());
+    rondo_comm_abort(shards->comm);
+    return result;
+}
+
+rondo_result shards_fail_call(rondo_result result, const rondo_comm *comm, const char *what)
+{
+    ddp_fail_call(result, comm, what);
+    if (result == RONDO_ERROR_ABORTED)
+        ddp_fail(result,
+                 "%s A rank does so, too, that has no memory for its part: look at what it said.",
+                 rondo_ddp_last_error());
+    return result;
+}
+
 /* ---- Buffers for a while --------------------------------------------------------------------- */
 
 rondo_result shards_borrow(rondo_shards *shards, float **ret_buffer)
@@ -83,12 +100,14 @@ rondo_result shards_borrow(rondo_shards *shards, float **ret_buffer)
     }
     list = realloc(shards->buffers, ((size_t)shards->made_buffers + 1) * sizeof(*list));
     if (!list)
-        return ddp_fail(RONDO_ERROR_MEMORY, "No memory for a list of buffers.");
+        return shards_give_up(shards,
+                              ddp_fail(RONDO_ERROR_MEMORY, "No memory for a list of buffers."));
     shards->buffers = list;
     result = shards_allocate(shards->buffer_bytes / sizeof(float), ret_buffer);
-    if (!result)
-        shards->made_buffers++;
-    return result;
+    if (result)
+        return shards_give_up(shards, result);
+    shards->made_buffers++;
+    return RONDO_OK;
 }
 
 void shards_return(rondo_shards *shards, float *buffer)
@@ -98,19 +117,19 @@ void shards_return(rondo_shards *shards, float *buffer)
 
 /* ---- Do all ranks say the same? -------------------------------------------------------------- */
 
-rondo_result shards_agree(rondo_shards *shards, rondo_result mine)
+rondo_result shards_agree(rondo_comm *comm, rondo_result mine)
 {
     struct ddp_news news = {(int32_t)mine, ""};
-    int32_t vote = mine ? shards->size - shards->rank : 0;
-    rondo_result result =
-        rondo_all_reduce(&vote, &vote, 1, RONDO_INT32, RONDO_MAX, shards->comm, NULL);
+    int size = rondo_comm_size(comm);
+    int32_t vote = mine ? size - rondo_comm_rank(comm) : 0;
+    rondo_result result = rondo_all_reduce(&vote, &vote, 1, RONDO_INT32, RONDO_MAX, comm, NULL);
 
     if (mine)
         snprintf(news.sentence, sizeof(news.sentence), "%s", rondo_ddp_last_error());
     if (!result && vote)
-        result = ddp_spread(&news, shards->size - vote, shards->comm);
+        result = ddp_spread(&news, size - vote, comm);
     if (result)
-        return ddp_fail_call(result, shards->comm, "Asking what went wrong with shards");
+        return shards_fail_call(result, comm, "Asking what went wrong with shards");
     return vote ? ddp_fail((rondo_result)news.result, "%s", news.sentence) : RONDO_OK;
 }
 
@@ -120,13 +139,13 @@ rondo_result shards_compare(rondo_shards *shards, uint64_t mine, const char *wha
     rondo_result result = rondo_broadcast(&theirs, &theirs, 1, RONDO_UINT64, 0, shards->comm, NULL);
 
     if (result)
-        return ddp_fail_call(result, shards->comm, "Comparing shards");
+        return shards_fail_call(result, shards->comm, "Comparing shards");
     if (mine != theirs)
         result = ddp_fail(RONDO_ERROR_MISMATCH,
                           "Rank %d has %s other than rank 0's: all ranks must give the same "
                           "numbers, names and counts, in the same order.",
                           shards->rank, what);
-    return shards_agree(shards, result);
+    return shards_agree(shards->comm, result);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -157,6 +176,19 @@ static rondo_result check_config(const rondo_shards_config *config, const rondo_
     return RONDO_OK;
 }
 
+/* A communicator and a stream of its own. */
+static rondo_result open_ways(rondo_shards *shards, rondo_comm *comm)
+{
+    rondo_result result = rondo_comm_dup(comm, &shards->comm);
+
+    if (result)
+        return ddp_fail_call(result, comm, "rondo_shards_open");
+    result = rondo_stream_open(&shards->stream);
+    if (result)
+        ddp_fail(result, "rondo_shards_open: rank %d: %s", shards->rank, rondo_last_error(NULL));
+    return shards_agree(shards->comm, result);
+}
+
 rondo_result rondo_shards_open(const rondo_shards_config *config, rondo_comm *comm,
                                rondo_shards **ret_shards)
 {
@@ -167,16 +199,18 @@ rondo_result rondo_shards_open(const rondo_shards_config *config, rondo_comm *co
         return result;
     shards = calloc(1, sizeof(*shards));
     if (!shards)
-        return ddp_fail(RONDO_ERROR_MEMORY, "rondo_shards_open: no memory.");
+        result = ddp_fail(RONDO_ERROR_MEMORY, "rondo_shards_open: no memory on rank %d.",
+                          rondo_comm_rank(comm));
+    result = shards_agree(comm, result); /* nobody waits for a rank that has no memory */
+    if (result) {
+        free(shards);
+        return result;
+    }
     shards->config = *config;
     shards->rank = rondo_comm_rank(comm);
     shards->size = rondo_comm_size(comm);
-    result = rondo_comm_dup(comm, &shards->comm);
+    result = open_ways(shards, comm);
     if (!result)
-        result = rondo_stream_open(&shards->stream);
-    if (result)
-        ddp_fail_call(result, comm, "rondo_shards_open");
-    else
         result =
             shards_compare(shards,
                            (uint64_t)config->level << 32 | (uint64_t)config->states << 16 |

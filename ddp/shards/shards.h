@@ -103,12 +103,17 @@ rondo_result shards_find(const char *function, rondo_shards *shards, int unit, i
 rondo_result shards_need(const char *function, const void *pointer);
 /* Zeroed memory that peers can read, so that nothing is staged; never NULL on success. */
 rondo_result shards_allocate(size_t floats, float **ret_memory);
-/* A buffer as long as the largest unit, for a while. */
+/* After an error of this rank in a call that the others make, too: they hear of it, and wait for
+ * nothing of this rank any more. Returns `result`; only closing is left, on all ranks. */
+rondo_result shards_give_up(rondo_shards *shards, rondo_result result);
+/* Does as ddp_fail_call(), and says what it may mean that a rank has given up. */
+rondo_result shards_fail_call(rondo_result result, const rondo_comm *comm, const char *what);
+/* A buffer as long as the largest unit, for a while; gives up where there is no memory. */
 rondo_result shards_borrow(rondo_shards *shards, float **ret_buffer);
 void shards_return(rondo_shards *shards, float *buffer);
 /* Collective: a rank whose result is an error tells its last sentence to all, and all return that
  * error; of several the lowest rank does. */
-rondo_result shards_agree(rondo_shards *shards, rondo_result mine);
+rondo_result shards_agree(rondo_comm *comm, rondo_result mine);
 /* Collective: is this number the same everywhere? The sentence names the first rank whose number is
  * not rank 0's. */
 rondo_result shards_compare(rondo_shards *shards, uint64_t mine, const char *what);

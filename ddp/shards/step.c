@@ -103,7 +103,7 @@ static rondo_result export_state(rondo_shards *shards, struct shard_unit *unit,
         return result;
     result = rondo_all_gather(state, whole, unit->shard, RONDO_FLOAT32, shards->comm, NULL);
     if (result)
-        ddp_fail_call(result, shards->comm, "Gathering a unit's state");
+        shards_fail_call(result, shards->comm, "Gathering a unit's state");
     else
         memcpy(ret_values, whole + parameter->offset, parameter->count * sizeof(float));
     shards_return(shards, whole);

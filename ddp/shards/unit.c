@@ -99,7 +99,7 @@ static rondo_result fill(rondo_shards *shards, struct shard_unit *unit,
     result = rondo_broadcast(unit->whole, unit->whole, shards_whole(shards, unit), RONDO_FLOAT32, 0,
                              shards->comm, NULL);
     if (result)
-        return ddp_fail_call(result, shards->comm, "Sending a unit's parameters");
+        return shards_fail_call(result, shards->comm, "Sending a unit's parameters");
     unit->place = SHARD_HERE;
     if (shards_keep_parameters(shards))
         return RONDO_OK;
@@ -167,7 +167,7 @@ rondo_result rondo_shards_add_unit(rondo_shards *shards, const rondo_parameter_s
         result = allocate_unit(shards, &unit);
     if (result)
         ddp_fail(result, "Rank %d: %s", shards->rank, rondo_ddp_last_error());
-    result = shards_agree(shards, result); /* nobody waits for a rank that has no memory */
+    result = shards_agree(shards->comm, result); /* nobody waits for a rank that has no memory */
     if (!result)
         result = shards_compare(shards, hash, "a unit");
     if (!result)

@@ -247,9 +247,9 @@ RONDO_API rondo_result rondo_comm_shrink(rondo_comm *comm, const rondo_config *c
  * A communicator of all ranks of `comm` and of newcomers, who meet by `id`, which any rank has
  * made. Members give `comm` and -1, and keep their ranks; a newcomer gives NULL and its rank, from
  * the number of members up. `size` counts all. Blocks until all have come; all ranks get the new
- * communicator, or all get an error (RONDO_ERROR_TIMEOUT if a newcomer never comes). A failed
- * member is RONDO_ERROR_PEER: shrink first. `config` as in shrink; a newcomer's has to fit. The
- * caller owns *ret_comm; `comm` stays as it is.
+ * communicator, or all get an error: RONDO_ERROR_TIMEOUT if a newcomer never comes. A newcomer that
+ * meets nobody by the id gets RONDO_ERROR_INVALID. A failed member is RONDO_ERROR_PEER: shrink
+ * first. `config` as in shrink; a newcomer's has to fit. The caller owns *ret_comm; `comm` stays.
  */
 RONDO_API rondo_result rondo_comm_grow(rondo_comm *comm, const rondo_unique_id *id, int size,
                                        int rank, const rondo_config *config, rondo_comm **ret_comm);

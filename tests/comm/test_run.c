@@ -125,6 +125,23 @@ Test(run, a_job_whose_output_nobody_reads_is_ended)
     cr_assert_null(strstr(said, "round 1000\n"), "%s", said);
 }
 
+/* Nobody reads the output, so its lines wait. What goes to the file of errors, where the rank has
+ * not ended its line, does not wait for them, and is not lost to the signal that ends all. */
+Test(run, last_lines_that_can_go_out_do_before_a_signal_ends_the_rest)
+{
+    int status;
+
+    said = command_output(
+        "file=$(mktemp); { " RUN " -n 1 --tag sh -c 'yes | head -c 70000; printf words >&2; "
+        "sleep 300 & echo $! > '$file'.left; exit 0' 2> $file & echo $! > $file.run; wait $!; "
+        "echo status $? >> $file; } | { for i in $(seq 1000); do grep -q words $file && break; "
+        "sleep 0.05; done; kill -TERM $(cat $file.run); cat > /dev/null; }; cat $file; "
+        "kill $(cat $file.left); rm $file $file.*",
+        &status);
+    check_says("[0] words\n");
+    check_says("status 143");
+}
+
 Test(run, input_goes_to_rank_zero)
 {
     cr_assert_eq(run("-n 2 --bind none --tag cat < /proc/self/comm"), 0);

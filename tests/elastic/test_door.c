@@ -2,14 +2,18 @@
 /* test_door.c - who is let in, who waits and who is sent away at the door of a job. */
 #include "ddp/elastic/door.h"
 
+#include "comm/rendezvous/socket.h"
+#include "rondo/bindings.h"
 #include "rondo/elastic.h"
 #include "tests/patience.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -267,8 +271,8 @@ Test(door, newcomers_give_up_work_that_fails_when_the_others_do)
     check_end(newcomer, 0);
 }
 
-/* An id of a process that has ended. */
-static void make_dead_id(rondo_unique_id *ret_id)
+/* An id of a process that has ended; `address`: there, NULL: a Unix socket. */
+static void make_dead_id(const char *address, rondo_unique_id *ret_id)
 {
     int ids[2];
     pid_t maker;
@@ -276,22 +280,22 @@ static void make_dead_id(rondo_unique_id *ret_id)
     cr_assert(!pipe(ids));
     maker = fork();
     if (!maker)
-        _exit(rondo_unique_id_create(ret_id) ||
+        _exit((address ? rondo_unique_id_create_at(address, -1, ret_id)
+                       : rondo_unique_id_create(ret_id)) ||
               write(ids[1], ret_id, sizeof(*ret_id)) != sizeof(*ret_id));
     check_end(maker, 0);
     cr_assert_eq(read(ids[0], ret_id, sizeof(*ret_id)), sizeof(*ret_id));
 }
 
 /* Members stand still for each invitation. */
-Test(door, who_cannot_reach_the_members_is_invited_once)
+static void check_invited_once(const rondo_unique_id *id)
 {
-    struct door_invitation invitation = {.size = 2, .rank = 1};
+    struct door_invitation invitation = {.id = *id, .size = 2, .rank = 1};
     char names[1][DOOR_NAME];
     struct door *door;
     int status = 0, invited = 0;
     pid_t newcomer;
 
-    make_dead_id(&invitation.id);
     cr_assert(!door_open(folder, &door) && !door_enter(door));
     newcomer = start(2, leave_or_stay);
     for (; waitpid(newcomer, &status, WNOHANG) == 0; usleep(1000))
@@ -300,6 +304,49 @@ Test(door, who_cannot_reach_the_members_is_invited_once)
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%d", status);
     cr_expect_eq(invited, 1, "it was invited %d times", invited);
     door_close(door);
+}
+
+Test(door, who_cannot_reach_the_members_is_invited_once)
+{
+    rondo_unique_id id;
+
+    make_dead_id(NULL, &id);
+    check_invited_once(&id);
+}
+
+/* Says to everybody who comes what no meeting point says. */
+static pid_t be_rude(int listener)
+{
+    static const char answer[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    pid_t pid = fork();
+
+    while (!pid) {
+        int fd = accept(listener, NULL, NULL);
+
+        if (fd < 0 || write(fd, answer, sizeof(answer)) < 0 || close(fd))
+            usleep(1000);
+    }
+    return pid;
+}
+
+/* The port of the members is that of others now, who say nothing, and then something. */
+Test(door, who_finds_strangers_where_the_members_should_be_is_invited_once)
+{
+    struct bootstrap_place place;
+    rondo_unique_id id;
+    pid_t stranger;
+    int listener;
+
+    make_dead_id("127.0.0.1:0", &id);
+    cr_assert(!bootstrap_id_read(&id, &place) &&
+              !socket_listen(place.address, false, &listener, NULL));
+    fcntl(listener, F_SETFL, 0);
+    check_invited_once(&id);
+    stranger = be_rude(listener);
+    check_invited_once(&id);
+    kill(stranger, SIGKILL);
+    waitpid(stranger, NULL, 0);
+    close(listener);
 }
 
 /* The two newcomers get their invitations at the same time. */

@@ -282,6 +282,16 @@ static void name_file(char name[32])
     close(file);
 }
 
+Test(explain_command, a_picture_with_a_long_path_that_cannot_be_written_gets_the_whole_sentence)
+{
+    char arguments[700], folder[301] = "";
+
+    memset(folder, 'x', sizeof(folder) - 1);
+    folder[150] = '/';
+    snprintf(arguments, sizeof(arguments), "explain all_reduce --predict --plot /none/%s", folder);
+    assert_ran(arguments, 1, ": No such file or directory");
+}
+
 Test(explain_command, what_was_measured_stands_beside_what_is_predicted)
 {
     static const char rows[] =

@@ -21,7 +21,7 @@ void party_place(struct bootstrap_place *ret_place, bool tcp)
     randombytes_buf(ret_place->secret, sizeof(ret_place->secret));
     snprintf(ret_place->address, sizeof(ret_place->address), "unix:rondo-test-%d-%08x",
              (int)getpid(), (unsigned)randombytes_random());
-    if (tcp && !socket_listen("127.0.0.1:0", &listener, &port)) {
+    if (tcp && !socket_listen("127.0.0.1:0", false, &listener, &port)) {
         close(listener);
         snprintf(ret_place->address, sizeof(ret_place->address), "127.0.0.1:%d", port);
     }

@@ -116,7 +116,7 @@ static void check_victim(enum manner manner, rondo_result result, const char *pa
     struct party_rank *ranks;
 
     party_place(&impostor.place, true);
-    cr_assert_eq(socket_listen(impostor.place.address, &impostor.listener, NULL), RONDO_OK);
+    cr_assert_eq(socket_listen(impostor.place.address, false, &impostor.listener, NULL), RONDO_OK);
     pthread_create(&impostor.thread, NULL, pose, &impostor);
     ranks = party_new(&impostor.place, 2, 3);
     party_take_part(&ranks[1]);
@@ -158,7 +158,8 @@ Test(strangers, that_were_at_the_port_first_do_no_harm)
         struct party_rank *ranks;
 
         party_place(&impostor.place, true);
-        cr_assert_eq(socket_listen(impostor.place.address, &impostor.listener, NULL), RONDO_OK);
+        cr_assert_eq(socket_listen(impostor.place.address, false, &impostor.listener, NULL),
+                     RONDO_OK);
         pthread_create(&impostor.thread, NULL, pose, &impostor);
         ranks = party_new(&impostor.place, 2, 20);
         party_start(ranks + 1, 1);

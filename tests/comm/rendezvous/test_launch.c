@@ -67,7 +67,7 @@ static const struct {
       "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=none", NULL}},
     {"torchrun's variables by hand, on the loopback", "torchrun", 1, 2, 1, 2, "unix:rondo-",
      {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500", NULL}},
-    {"rank 0 of Kubeflow's several hosts", "torchrun", 0, 2, -1, -1, "all-addresses:29500",
+    {"rank 0 of Kubeflow's several hosts", "torchrun", 0, 2, -1, -1, "localhost:29500",
      {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500", "RONDO_SECRET=s",
       NULL}},
     {"torchrun on two hosts", "torchrun", 3, 4, 1, 2, "host.example:29500",

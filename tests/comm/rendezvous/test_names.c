@@ -57,9 +57,9 @@ static void listen_twice(char address[BOOTSTRAP_ADDRESS_MAX], int ret_listeners[
     char own[BOOTSTRAP_ADDRESS_MAX];
     int port;
 
-    cr_assert_eq(socket_listen("127.0.0.1:0", &ret_listeners[0], &port), RONDO_OK);
+    cr_assert_eq(socket_listen("127.0.0.1:0", false, &ret_listeners[0], &port), RONDO_OK);
     snprintf(own, sizeof(own), "127.0.0.2:%d", port);
-    cr_assert_eq(socket_listen(own, &ret_listeners[1], NULL), RONDO_OK);
+    cr_assert_eq(socket_listen(own, false, &ret_listeners[1], NULL), RONDO_OK);
     snprintf(address, BOOTSTRAP_ADDRESS_MAX, "two.test:%d", port);
 }
 
@@ -160,7 +160,7 @@ Test(names, ranks_meet_at_an_address_on_a_link)
     if (!find_link_local(address))
         cr_skip_test("this machine has no link-local address");
     snprintf(place, sizeof(place), "%s:0", address);
-    cr_assert_eq(socket_listen(place, &listener, &port), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(socket_listen(place, false, &listener, &port), RONDO_OK, "%s", fail_sentence());
     close(listener);
     ranks = party_at(true, SIZE, 60);
     for (int i = 0; i < SIZE; i++)
@@ -179,7 +179,7 @@ Test(names, an_address_on_a_link_is_told_without_its_interface_and_gets_that_of_
     if (!find_link_local(own))
         cr_skip_test("this machine has no link-local address");
     snprintf(place, sizeof(place), "%s:0", own);
-    cr_assert_eq(socket_listen(place, &listener, &port), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(socket_listen(place, false, &listener, &port), RONDO_OK, "%s", fail_sentence());
     snprintf(place, sizeof(place), "%s:%d", own, port);
     cr_assert_eq(socket_connect(place, 0, clock_seconds() + 20, &fd, NULL), RONDO_OK);
     cr_assert_geq(fd, 0);

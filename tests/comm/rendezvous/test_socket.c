@@ -31,7 +31,7 @@ static void check_way(const char *host, const char *through)
     int listener, port, from, to = -1;
 
     snprintf(address, sizeof(address), "%s:0", host);
-    cr_assert_eq(socket_listen(address, &listener, &port), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(socket_listen(address, false, &listener, &port), RONDO_OK, "%s", fail_sentence());
     cr_assert_gt(port, 0);
     snprintf(address, sizeof(address), "%s:%d", through, port);
     cr_assert_eq(socket_connect(address, 0, clock_seconds() + 5, &from, NULL), RONDO_OK);
@@ -135,7 +135,7 @@ Test(sockets, a_unix_meeting_point_of_another_user_is_refused)
     if (geteuid() != 0)
         cr_skip_test("only root can be two users");
     party_place(&place, false);
-    cr_assert_eq(socket_listen(place.address, &listener, NULL), RONDO_OK);
+    cr_assert_eq(socket_listen(place.address, false, &listener, NULL), RONDO_OK);
     cr_assert_eq(as_nobody(connect_as_nobody, place.address), 0);
     cr_assert_eq(as_nobody(knock_as_nobody, place.address), 0);
     for (int i = 0; i < 2; i++) { /* and those who knocked are sent away on this side, too */
@@ -219,9 +219,11 @@ Test(sockets, a_file_that_nobody_listens_at_is_no_hindrance)
     setenv("XDG_RUNTIME_DIR", folder, 1);
     party_place(&place, false);
     pid = squat(place.address, true);
-    cr_assert_eq(socket_listen(place.address, &first, NULL), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(socket_listen(place.address, false, &first, NULL), RONDO_OK, "%s",
+                 fail_sentence());
     close(first); /* and not socket_unlisten() */
-    cr_assert_eq(socket_listen(place.address, &second, NULL), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(socket_listen(place.address, false, &second, NULL), RONDO_OK, "%s",
+                 fail_sentence());
     cr_assert_eq(socket_connect(place.address, 0, clock_seconds() + 5, &found, NULL), RONDO_OK);
     cr_expect_geq(found, 0);
     close(found);
@@ -248,7 +250,7 @@ Test(sockets, a_folder_that_others_may_enter_is_not_used)
     cr_assert(mkdir(inside, 0700) == 0 && chmod(inside, 0755) == 0);
     party_place(&place, false);
     pid = squat(place.address, true);
-    socket_listen(place.address, &fd, NULL);
+    socket_listen(place.address, false, &fd, NULL);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     if (fd >= 0)
