@@ -32,7 +32,7 @@
     X(LAUNCH_CLAIMS, "the ranks that this process is")                                       \
     X(GPU_FINDING, "which device a communicator has")                                        \
     X(GPU_PLANS, "the plans of a communicator on its device, while a call is queued")        \
-    X(GPU_QUEUEING, "calls being queued (readers) against unmapping memory (the writer)")    \
+    X(GPU_QUEUEING, "calls being queued (readers) against freeing memory (the writer)")      \
     X(GPU_SEQUENCE, "the order of a communicator's calls among CUDA streams and graphs")     \
     X(GPU_STREAM, "the events that tell the end of calls on a CUDA stream")                  \
     X(GPU_BLOCKS, "the pinned blocks through which calls on a device go by way of the host") \

@@ -205,7 +205,7 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
     return comm_note_error(comm, result);
 }
 
-bool registration_in_group(rondo_comm *comm)
+bool registration_is_needed(rondo_comm *comm)
 {
     struct block block;
     bool used = false;
@@ -215,12 +215,18 @@ bool registration_in_group(rondo_comm *comm)
         used = at->memory && heap_block(at->memory, &block.begin, &block.bytes) &&
                group_uses(block.begin, block.bytes);
     lock_give(&comm->registrations_lock);
-    if (used)
-        group_spoil(rondo_fail(RONDO_ERROR_INVALID,
-                               "rondo_comm_close: a call of the open group uses memory that is "
-                               "registered with the communicator, which stays open; end the group "
-                               "first."));
     return used;
+}
+
+bool registration_in_group(rondo_comm *comm)
+{
+    if (!registration_is_needed(comm))
+        return false;
+    group_spoil(rondo_fail(RONDO_ERROR_INVALID,
+                           "rondo_comm_close: a call of the open group uses memory that is "
+                           "registered with the communicator, which stays open; end the group "
+                           "first."));
+    return true;
 }
 
 void registration_drop_all(rondo_comm *comm)

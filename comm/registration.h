@@ -7,8 +7,10 @@
 
 #include <stdbool.h>
 
-/* True if a call of the thread's open group uses memory that the communicator registered, which is
- * about to be closed: the group is spoilt then, as by group_holds(). */
+/* True if a call of the thread's open group uses memory that the communicator registered. */
+bool registration_is_needed(rondo_comm *comm);
+/* True if such a call keeps the communicator from being closed: the group is spoilt then, as by
+ * group_holds(). */
 bool registration_in_group(rondo_comm *comm);
 /* Drop what is still registered when a communicator closes; the memory becomes private again, where
  * that works; else its pages stay shared, and no peer is told of it any more. */

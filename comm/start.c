@@ -354,6 +354,13 @@ rondo_result rondo_comm_finalize(rondo_comm *comm)
     return rondo_barrier(comm, NULL);
 }
 
+int rondo_group_needs(rondo_comm *comm, rondo_stream *stream)
+{
+    bool foreign = comm && fork_is_foreign(comm->home); /* to be closed all the same */
+
+    return group_has_calls(comm, stream) || (comm && !foreign && registration_is_needed(comm));
+}
+
 void rondo_comm_close(rondo_comm *comm)
 {
     CANCEL_LATER();

@@ -4,6 +4,7 @@
 #include "base/caller/times.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fork.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,6 +18,53 @@ struct cuda_holding {
     CUdeviceptr memory;
     bool taken;
 };
+
+/* ---- Calls on their way ---------------------------------------------------------------------- */
+
+static _Atomic int inflights;
+static struct lock_shared queueing = LOCK_SHARED_AT(LOCK_GPU_QUEUEING); /* readers queue calls */
+FORK_RENEWS({.shared = &queueing});
+static _Thread_local bool this_queues; /* this thread is a reader */
+
+void cuda_count_inflights(int more)
+{
+    /* Release, pairs with the acquire below: who finds none, finds what they did. */
+    atomic_fetch_add_explicit(&inflights, more, memory_order_release);
+}
+
+bool cuda_has_inflights(void)
+{
+    return atomic_load_explicit(&inflights, memory_order_acquire);
+}
+
+void cuda_queueing_begin(void)
+{
+    lock_shared_read(&queueing);
+    this_queues = true;
+}
+
+void cuda_queueing_end(void)
+{
+    this_queues = false;
+    lock_shared_give(&queueing);
+}
+
+bool cuda_idle_begin(void)
+{
+    if (!lock_shared_try(&queueing))
+        return false;
+    if (!cuda_has_inflights())
+        return true;
+    lock_shared_give(&queueing);
+    return false;
+}
+
+void cuda_idle_end(void)
+{
+    lock_shared_give(&queueing);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void release(const struct cuda_device *device, struct cuda_holding *holding)
 {
@@ -94,15 +142,25 @@ static bool has_unused(struct cuda_stock *stock)
     return unused;
 }
 
-/* True once no call is on its way, for which a free would wait; false if that takes long, as one of
- * them may wait for what this thread does next. */
-static bool await_calls(void)
+/* Frees what nobody has taken, once no call is on its way for which that would wait; false if it
+ * takes long, as one of them may wait for what this thread does next. Where this thread queues a
+ * call itself, nothing of that waits yet. */
+static bool free_when_idle(struct cuda_stock *stock, const struct cuda_device *device)
 {
     double began = clock_seconds();
+    bool queues = this_queues, idle;
 
-    while (cuda_has_inflights() && clock_seconds() - began < PATIENCE_FREE)
+    if (queues)
+        cuda_queueing_end();
+    while (!(idle = cuda_idle_begin()) && clock_seconds() - began < PATIENCE_FREE)
         doze_for(DOZE_OWN);
-    return !cuda_has_inflights();
+    if (idle) {
+        free_unused(stock, device, 0);
+        cuda_idle_end();
+    }
+    if (queues)
+        cuda_queueing_begin();
+    return idle;
 }
 
 static rondo_result add(struct cuda_stock *stock, const struct cuda_device *device,
@@ -117,10 +175,8 @@ static rondo_result add(struct cuda_stock *stock, const struct cuda_device *devi
     holding->bytes = bytes;
     holding->taken = true;
     result = allocate(device, holding);
-    if (result && has_unused(stock) && await_calls()) {
-        free_unused(stock, device, 0); /* that may be what is missing */
+    if (result && has_unused(stock) && free_when_idle(stock, device)) /* it may be missing */
         result = allocate(device, holding);
-    }
     if (result) {
         free(holding);
         return result;
@@ -170,8 +226,10 @@ void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *devic
     if (at)
         (*at)->taken = false;
     lock_give(&stock->lock);
-    if (!cuda_has_inflights())
-        free_unused(stock, device, VERY_LARGE);
+    if (!cuda_idle_begin())
+        return;
+    free_unused(stock, device, VERY_LARGE);
+    cuda_idle_end();
 }
 
 void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory)
@@ -191,19 +249,4 @@ void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory)
 void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device)
 {
     free_unused(stock, device, 0);
-}
-
-/* ---- Calls on their way ---------------------------------------------------------------------- */
-
-static _Atomic int inflights;
-
-void cuda_count_inflights(int more)
-{
-    /* Release, pairs with the acquire below: who finds none, finds what they did. */
-    atomic_fetch_add_explicit(&inflights, more, memory_order_release);
-}
-
-bool cuda_has_inflights(void)
-{
-    return atomic_load_explicit(&inflights, memory_order_acquire);
 }

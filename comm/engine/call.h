@@ -36,11 +36,11 @@ rondo_result group_add_join(rondo_result (*join)(void *argument),
 /* The call number `index` of the thread's open group; false: it has fewer. The key is good until
  * the group gets another call. */
 bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key);
-/*
- * True if the thread's open group holds a call on the communicator, or on the stream (NULL: not
- * asked), which `function` is about to close: the group is spoilt then, with a sentence that names
- * it as `what`.
- */
+/* True if the thread's open group holds a call on the communicator, or on the stream; each may be
+ * NULL. */
+bool group_has_calls(const rondo_comm *comm, const rondo_stream *stream);
+/* True if it holds such calls when `function` is about to close that: the group is spoilt then,
+ * with a sentence that names it as `what`. */
 bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char *function,
                  const char *what);
 /* True if a call of it uses [memory, memory + bytes). */

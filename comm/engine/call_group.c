@@ -155,20 +155,25 @@ bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key)
     return true;
 }
 
+bool group_has_calls(const rondo_comm *comm, const rondo_stream *stream)
+{
+    write_repeated();
+    for (size_t i = 0; i < group.call_count; i++)
+        if (group.calls[i].comm == comm || (stream && group.calls[i].stream == stream))
+            return true;
+    return false;
+}
+
 bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char *function,
                  const char *what)
 {
-    write_repeated();
-    for (size_t i = 0; i < group.call_count; i++) {
-        if (group.calls[i].comm != comm && (!stream || group.calls[i].stream != stream))
-            continue;
-        group_spoil(rondo_fail(RONDO_ERROR_INVALID,
-                               "%s: the open group holds a call on the %s, which stays open; end "
-                               "the group first.",
-                               function, what));
-        return true;
-    }
-    return false;
+    if (!group_has_calls(comm, stream))
+        return false;
+    group_spoil(rondo_fail(RONDO_ERROR_INVALID,
+                           "%s: the open group holds a call on the %s, which stays open; end the "
+                           "group first.",
+                           function, what));
+    return true;
 }
 
 bool group_uses(const void *memory, size_t bytes)

@@ -47,15 +47,15 @@ static void drop(struct rondo_request *request)
 
 void post_give(struct rondo_request *request)
 {
+    /* This thread has found the error; another one may end the batch. */
+    if (request->batch.result && !request->sentence)
+        request->sentence = strdup(fail_sentence());
     if (!request->batch.done) {
         hang_up(request);
         return;
     }
+    /* The turn is over, so the communicator may be closed by now. */
     request->result = request->batch.result;
-    if (request->result) {
-        (void)comm_check(request->batch.comm); /* the sentence, also where another thread failed */
-        request->sentence = strdup(fail_sentence());
-    }
     /* Release, pairs with the acquire in outcome(). */
     atomic_store_explicit(&request->over, true, memory_order_release);
     drop(request);
@@ -181,7 +181,7 @@ static rondo_result post(const rondo_call *call, rondo_request **ret_request)
         return result;
     }
     *ret_request = request;
-    hang_up(request);
+    post_give(request);
     return RONDO_OK;
 }
 

@@ -326,9 +326,6 @@ rondo_result gpu_take_files(struct gpu_plans *plans, int rank, const struct gpu_
 rondo_result gpu_map_start(struct gpu_plans *plans);
 void gpu_map_stop(struct gpu_plans *plans); /* plans->closing is set, and somebody has rung */
 void gpu_unmap_all(struct gpu_plans *plans);
-/* A call is being queued: until the second, nothing is unmapped. */
-void gpu_queueing_begin(void);
-void gpu_queueing_end(void);
 
 /* ---- share/fd_server.c ----------------------------------------------------------------------- */
 

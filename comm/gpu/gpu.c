@@ -151,6 +151,8 @@ bool gpu_close(struct gpu *gpu, const rondo_comm *comm)
         return true;
     stays = is_needed(gpu);
     gpu_stop(gpu);
+    if (gpu->captured) /* launches of its graphs wait for no peer any more */
+        cuda_count_inflights(-1);
     gpu_proxy_close(gpu->proxy);
     if (!cuda_enter(&gpu->device)) {
         left = gpu_plans_close(gpu->plans);

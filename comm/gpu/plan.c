@@ -255,7 +255,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
         return result;
     }
     plans->errors = errors;
-    gpu_queueing_begin();
+    cuda_queueing_begin();
     result = gpu_sequence_enter(sequence, stream, &place);
     plans->in_graph = place.capture != 0;
     plans->stream = place.stream;
@@ -263,7 +263,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
         result = queue_batch(plans, batch, stream);
     if (!result)
         result = gpu_sequence_leave(sequence, &place);
-    gpu_queueing_end();
+    cuda_queueing_end();
     gpu_inside_queued(plans);
     lock_give(&plans->lock);
     /* Peers wait for what was not queued. */

@@ -19,6 +19,7 @@
 
 #include "base/caller/times.h"
 #include "base/fail.h"
+#include "cuda/stock.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -131,11 +132,25 @@ static rondo_result run_on_device(struct staged *staged)
     return result;
 }
 
+/* The call has ended, or is left out: the stream goes on. */
+static void let_go_on(struct staged *staged)
+{
+    struct gpu_flags *flags = staged->block->flags;
+    bool in_graph = staged->in_graph;
+
+    if (!in_graph)
+        free_staged(staged);
+    /* Release, to the stream: what the call wrote comes before. After that the device's part of the
+     * communicator may be closed. */
+    atomic_store_explicit(&flags->done.value, 1, memory_order_release);
+    if (!in_graph)
+        cuda_count_inflights(-1);
+}
+
 /* The worker's part. */
 static void run(void *context)
 {
     struct staged *staged = context;
-    struct gpu_flags *flags = staged->block->flags;
     rondo_result result;
 
     await_ready(staged);
@@ -144,11 +159,7 @@ static void run(void *context)
                                                      : run_batches(&staged->batch, 1);
     if (result)
         gpu_errors_note(staged->errors, result);
-    if (!staged->in_graph)
-        free_staged(staged);
-    /* Release, to the stream: what the call wrote comes before. After that the device's part of the
-     * communicator may be closed. */
-    atomic_store_explicit(&flags->done.value, 1, memory_order_release);
+    let_go_on(staged);
 }
 
 /* If the worker cannot take it, it is to be run here, as its turn has come up, and peers wait for
@@ -160,17 +171,6 @@ static bool hand_over(struct staged *staged)
     memcpy(staged->tasks, staged->originals, (size_t)batch->count * sizeof(struct task));
     batch_open(batch, batch->comm, staged->tasks, batch->count);
     return !rondo_stream_call(staged->gpu->worker, run, staged);
-}
-
-/* The stream goes on without the call, whose communicator was closed. */
-static void leave_out(struct staged *staged)
-{
-    struct gpu_flags *flags = staged->block->flags;
-
-    gpu_errors_note(staged->errors, rondo_fail(staged->gpu->shut, "%s", staged->gpu->why));
-    if (!staged->in_graph)
-        free_staged(staged);
-    atomic_store_explicit(&flags->done.value, 1, memory_order_release);
 }
 
 /* At every launch of a graph, or once. No CUDA calls are allowed here. */
@@ -188,10 +188,12 @@ static void CUDA_CB by_stream(void *context)
     shut = gpu->shut;
     taken = !shut && hand_over(staged);
     lock_give(&gpu->lock);
-    if (shut)
-        leave_out(staged);
-    else if (!taken)
+    if (shut) { /* the stream goes on without the call, whose communicator was closed */
+        gpu_errors_note(staged->errors, rondo_fail(gpu->shut, "%s", gpu->why));
+        let_go_on(staged);
+    } else if (!taken) {
         run(staged);
+    }
     /* Release, pairs with the acquires in gpu.c. The communicator may be closed then. */
     if (!in_graph)
         atomic_fetch_sub_explicit(&gpu->behind, 1, memory_order_release);
@@ -201,7 +203,6 @@ static void CUDA_CB by_stream(void *context)
  * the turns of calls are order enough. */
 static rondo_result take_place(struct staged *staged, CUstream stream)
 {
-    const struct cuda_driver *cuda = staged->gpu->device.driver;
     struct gpu_sequence *sequence = &staged->gpu->sequence;
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     rondo_result result = RONDO_OK;
@@ -212,13 +213,22 @@ static rondo_result take_place(struct staged *staged, CUstream stream)
         return RONDO_OK;
     }
     if (!atomic_load_explicit(&sequence->graphs, memory_order_acquire))
-        result = cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+        result = cuda_result(sequence->cuda->cuStreamIsCapturing(stream, &capture),
+                             "cuStreamIsCapturing");
     else
         staged->by_stream = true;
     staged->by_stream |= capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (result || !staged->by_stream)
         return result;
     return gpu_sequence_enter(sequence, stream, &staged->place);
+}
+
+/* One more call that its stream hands over, or one less. */
+static void count_behind(struct staged *staged, int more)
+{
+    staged->users += more;
+    atomic_fetch_add_explicit(&staged->gpu->behind, more, memory_order_relaxed);
+    cuda_count_inflights(more);
 }
 
 /* Queue what the stream does before the host's part; record_after() queues what it does after
@@ -230,12 +240,9 @@ static rondo_result record_before(struct staged *staged, CUstream stream)
 
     staged->in_graph = staged->place.capture != 0;
     if (!result && staged->by_stream) {
-        staged->users += !staged->in_graph;
-        atomic_fetch_add_explicit(&staged->gpu->behind, !staged->in_graph, memory_order_relaxed);
+        count_behind(staged, !staged->in_graph);
         result = cuda_result(cuda->cuLaunchHostFunc(stream, by_stream, staged), "cuLaunchHostFunc");
-        staged->users -= result && !staged->in_graph;
-        atomic_fetch_sub_explicit(&staged->gpu->behind, result && !staged->in_graph,
-                                  memory_order_relaxed);
+        count_behind(staged, -(result && !staged->in_graph));
     }
     for (int i = 0; i < staged->count && !result; i++)
         result = stage_in(staged->gpu, &staged->stages[i], stream);
@@ -356,23 +363,25 @@ static rondo_result append_pieces(struct list *list, const struct batch *batch)
 /* Part of it may be queued: nothing that it waits for or writes to may go away. */
 static void give_up(struct staged *list)
 {
-    struct staged *next;
+    while (list) {
+        struct staged *staged = list;
 
-    for (struct staged *staged = list; staged; staged = next) {
-        next = staged->next;
+        list = staged->next;
         gpu_block_lose(staged->gpu, staged->block);
         atomic_store_explicit(&staged->block->flags->done.value, 1, memory_order_release);
         free_staged(staged);
     }
 }
 
-/* Keep what a graph uses until the communicator is closed. */
+/* Keep what a graph uses until the communicator is closed: its launches are on their way, too. */
 static void keep(struct staged *staged)
 {
     struct gpu *gpu = staged->gpu;
 
     gpu_block_keep(gpu, staged->block);
     lock_take(&gpu->lock);
+    if (!gpu->captured)
+        cuda_count_inflights(1);
     staged->next = gpu->captured;
     gpu->captured = staged;
     lock_give(&gpu->lock);
@@ -382,6 +391,21 @@ static void keep(struct staged *staged)
  * Several batches are of ranks of this process, which wait for each other: all their data is on its
  * way before the stream waits for any.
  */
+static rondo_result record_all(const struct list *list, CUstream stream,
+                               const struct batch *batches, int count)
+{
+    rondo_result result = record(list->first, stream, record_before);
+
+    if (!result && count == 1 && !list->first->in_graph)
+        gpu_gate_pass_batch(&batches[0]);
+    if (!result)
+        result = record(list->first, stream, record_after);
+    for (struct staged *staged = list->first; staged && !result; staged = staged->next)
+        if (!staged->by_stream)
+            cuda_count_inflights(1);
+    return result;
+}
+
 rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
                        struct gpu_errors *errors)
 {
@@ -391,12 +415,11 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
 
     for (int i = 0; i < count && !result; i++)
         result = append_pieces(&list, &batches[i]);
-    if (!result)
-        result = record(list.first, stream, record_before);
-    if (!result && count == 1 && !list.first->in_graph)
-        gpu_gate_pass_batch(&batches[0]);
-    if (!result)
-        result = record(list.first, stream, record_after);
+    if (!result) {
+        cuda_queueing_begin();
+        result = record_all(&list, stream, batches, count);
+        cuda_queueing_end();
+    }
     if (result) {
         give_up(list.first);
         for (int i = 0; i < count; i++) /* peers wait for what was not queued, and so do parts */
@@ -417,11 +440,10 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
 
 void gpu_captured_close(struct gpu *gpu)
 {
-    struct staged *next;
+    struct staged *staged;
 
-    for (struct staged *staged = gpu->captured; staged; staged = next) {
-        next = staged->next;
+    while ((staged = gpu->captured)) {
+        gpu->captured = staged->next;
         free_staged(staged);
     }
-    gpu->captured = NULL;
 }

@@ -83,6 +83,11 @@ RONDO_API const char *rondo_comm_last_algorithm(const rondo_comm *comm);
  * once has to refuse to run then: the call would only be collected. */
 RONDO_API int rondo_group_is_open(void);
 
+/* 1 if a call in the group that the calling thread has open needs the communicator (perhaps for
+ * memory that is registered with it) or the stream, else 0; each may be NULL. To close what is
+ * needed is refused: it stays open, and the group's end says why. */
+RONDO_API int rondo_group_needs(rondo_comm *comm, rondo_stream *stream);
+
 /* ---- Spans of the program's own in a trace --------------------------------------------------- */
 
 /*

@@ -204,6 +204,7 @@ PROTOTYPES = {
     "rondo_request_close": (None, (c_void_p,)),
     "rondo_comm_last_algorithm": (c_char_p, (c_void_p,)),
     "rondo_group_is_open": (c_int, ()),
+    "rondo_group_needs": (c_int, (c_void_p, c_void_p,)),
     "rondo_trace_begin": (None, (c_char_p, c_uint,)),
     "rondo_trace_end": (None, (c_char_p, c_uint,)),
 }

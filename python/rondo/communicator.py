@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Callable, Sequence
 
 from . import _buffers
-from ._abi import CONFIG_INIT, Config, Result, UniqueId
+from ._abi import CONFIG_INIT, Config, UniqueId
 from ._closing import Closing
 from ._library import lib
 from .collectives import Collectives
@@ -62,9 +62,10 @@ class Communicator(Closing, Collectives, CountedCollectives):
         for event in list(self._pending):
             event._settle()  # its error is for who waits for it
         if self._handle:
+            needed = lib.group_needs(self._handle, None)
             lib.comm_close(self._handle)
-            if lib.group_is_open() and lib.comm_query(self._handle) != Result.ERROR_INVALID:
-                return  # refused, as the group needs it: it stays open, and the group's end says why
+            if needed:
+                return  # refused: it stays open, and the group's end says why
         self._handle = None
         self._registered.clear()
 

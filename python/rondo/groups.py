@@ -24,11 +24,6 @@ class _OfThread(threading.local):
 _mine = _OfThread()
 
 
-def has_calls_on(stream: Stream) -> bool:
-    """Says whether a group that this thread is in needs the stream at its end."""
-    return any(call[1] is stream for group in _mine.open for call in group._calls)
-
-
 Call = Tuple["Communicator", Optional[Stream], Any, Any]  # the last two: what to keep, operation
 
 

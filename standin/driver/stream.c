@@ -235,17 +235,36 @@ struct host_function {
     void *argument;
 };
 
+/* Under the lock: those that have begun and not ended, also by waiting for their turn. */
+static unsigned host_functions;
+static pthread_cond_t no_host_function = PTHREAD_COND_INITIALIZER;
+
 /* Those of all streams run one after the other, as real drivers may do it: who waits in one for
  * another one waits for ever. */
 static void run_host_function(struct op *op)
 {
     static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
     const struct host_function *host = (struct host_function *)op;
+    call_lock();
+    host_functions++;
+    call_unlock();
     pthread_mutex_lock(&turn);
     call_in_host_function(true);
     host->function(host->argument);
     call_in_host_function(false);
     pthread_mutex_unlock(&turn);
+    call_lock();
+    if (--host_functions == 0)
+        pthread_cond_broadcast(&no_host_function);
+    call_unlock();
+}
+
+void stream_await_host_functions(void)
+{
+    call_lock();
+    while (host_functions)
+        call_wait(&no_host_function);
+    call_unlock();
 }
 
 static const struct op_kind host_function_kind = {CU_GRAPH_NODE_TYPE_HOST, run_host_function, NULL,

@@ -30,3 +30,6 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe);
 
 /* Gives up the handle of a stream. Under the lock. */
 void stream_close(CUstream stream);
+
+/* Sleeps until no host function is under way in any stream. Without the lock. */
+void stream_await_host_functions(void);

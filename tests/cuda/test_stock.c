@@ -71,3 +71,18 @@ Test(cuda_stock, what_is_very_large_is_freed_once_no_call_is_on_its_way)
     cr_assert_eq(take(120 * MIB, &memory), RONDO_OK, "%s", fail_sentence());
     give(memory);
 }
+
+/* A call that is queued while memory is freed would be waited for. This thread's own one waits for
+ * nothing before it has its memory. */
+Test(cuda_stock, nothing_is_freed_beside_a_call_that_is_being_queued)
+{
+    CUdeviceptr memory;
+
+    cuda_queueing_begin();
+    cr_expect(is_kept(100 * MIB), "it was freed");
+    cr_assert_eq(take(120 * MIB, &memory), RONDO_OK, "%s", fail_sentence());
+    cr_expect_not(cuda_idle_begin(), "the call is still being queued");
+    cuda_queueing_end();
+    give(memory);
+    cr_expect_not(gpu.launcher->stock.holdings);
+}

@@ -35,7 +35,8 @@
     use(pageable_source_is_taken_at_the_call) \
     use(synchronous_copies_of_pageable_memory_can_be_overtaken) \
     use(rows_are_copied_with_their_pitches) \
-    use(free_waits_for_work_under_way)
+    use(free_waits_for_work_under_way) \
+    use(pinning_waits_for_host_functions)
 
 #define GRAPH_BODIES(use) \
     use(captured_work_runs_at_each_launch_only) \

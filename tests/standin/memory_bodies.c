@@ -2,11 +2,14 @@
 /*
  * memory_bodies.c - bodies of tests: contexts, kinds of memory, what is known of an address.
  */
+#include "tests/patience.h"
 #include "tests/standin/bodies.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void body_call_without_a_context_is_refused(struct check *check)
 {
@@ -316,5 +319,38 @@ void body_free_waits_for_work_under_way(struct check *check)
     CHECK_OK(cuMemFree(other));
     CHECK_OK(cuStreamQuery(stream));
     CHECK_OK(cuMemFree(memory));
+    check_end(check, 0);
+}
+
+struct late {
+    _Atomic bool begun;  /* the function has */
+    _Atomic pid_t pins;  /* the thread that is about to pin memory */
+    _Atomic bool pinned; /* it has */
+    bool before;         /* ... when the function ended */
+};
+
+static void CUDA_CB come_late(void *argument)
+{
+    struct late *late = argument;
+    late->begun = true;
+    world_await_told(&late->pins);
+    late->before = late->pinned;
+}
+
+void body_pinning_waits_for_host_functions(struct check *check)
+{
+    check_begin(check, 0);
+    CUstream stream = check_stream(check);
+    struct late late = {.before = true};
+    void *memory = NULL;
+    CHECK_OK(cuLaunchHostFunc(stream, come_late, &late));
+    while (!late.begun)
+        sched_yield();
+    late.pins = gettid();
+    CHECK_OK(cuMemHostAlloc(&memory, 64, 0));
+    late.pinned = true;
+    CHECK_OK(cuStreamSynchronize(stream));
+    CHECK(!late.before);
+    CHECK_OK(cuMemFreeHost(memory));
     check_end(check, 0);
 }

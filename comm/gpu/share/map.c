@@ -17,8 +17,6 @@
 
 #include "base/caller/times.h"
 #include "base/fail.h"
-#include "base/fork.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "transport/memory/process.h"
 
@@ -30,21 +28,6 @@
 #include <unistd.h>
 
 enum { RETIRED_MOST = 16 };
-
-/* ---- When to unmap --------------------------------------------------------------------------- */
-
-static struct lock_shared queueing = LOCK_SHARED_AT(LOCK_GPU_QUEUEING); /* readers queue calls */
-FORK_RENEWS({.shared = &queueing});
-
-void gpu_queueing_begin(void)
-{
-    lock_shared_read(&queueing);
-}
-
-void gpu_queueing_end(void)
-{
-    lock_shared_give(&queueing);
-}
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
 
@@ -74,14 +57,12 @@ static void unmap_retired(struct gpu_plans *plans)
  * that for this thread. */
 static void unmap_unused(struct gpu_plans *plans)
 {
-    if (!plans->retired || !lock_shared_try(&queueing))
+    if (!plans->retired || !cuda_idle_begin())
         return;
-    if (!cuda_has_inflights()) {
-        log_debug("%d pieces of device memory that peers have replaced are unmapped",
-                  plans->retired_count);
-        unmap_retired(plans);
-    }
-    lock_shared_give(&queueing);
+    log_debug("%d pieces of device memory that peers have replaced are unmapped",
+              plans->retired_count);
+    unmap_retired(plans);
+    cuda_idle_end();
 }
 
 void gpu_unmap_all(struct gpu_plans *plans)

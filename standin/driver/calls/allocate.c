@@ -4,7 +4,8 @@
  *
  * Freeing waits until the context has nothing to do, as the real driver does: who frees while a
  * kernel spins on something that comes later, hangs here too. Unless CUDA_STANDIN_FREE_LOCKS=0,
- * nobody else in the process can make or map memory of the device meanwhile.
+ * nobody else in the process can make or map memory of the device meanwhile. Pinning waits until no
+ * host function is under way, which a real driver may do.
  *
  * Memory of a device comes as others have left it: the beginning of an allocation has no zeros.
  */
@@ -80,6 +81,8 @@ static CUresult enter_allocate(const char *function, enum memory_kind kind, size
         return result;
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
+    if (kind == MEMORY_HOST)
+        stream_await_host_functions();
     call_lock_memory(context->device);
     call_lock();
     result = capture_forbid();
@@ -253,6 +256,7 @@ CUresult cuMemHostRegister(void *bytes, size_t size, unsigned flags)
     memory->context = context;
     memory->device = context->device;
     memory->flags = flags;
+    stream_await_host_functions();
     call_lock_memory(context->device);
     call_lock();
     result = capture_forbid();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_counts.c - a communicator that was closed has no calls on their way, its graphs neither. */
+/* test_counts.c - a communicator has calls on their way until it is closed, and no longer; graphs
+ * count as such. */
 #include "../bodies.h"
 #include "../device.h"
 
@@ -100,10 +101,10 @@ static rondo_result closes_with_call(rondo_comm *comm, void *scene, char *senten
     return gpu_rank_run(comm, scene, sentence, close_with_call);
 }
 
-static void expect(world_body body)
+static void expect(world_body body, bool host)
 {
     static struct world_report report;
-    struct gpu_scene scene = {.devices = 2};
+    struct gpu_scene scene = {.devices = 2, .host = host};
     const struct world world = {.size = 2, .processes = true};
 
     cr_assert(world_run(&world, body, &scene, &report) == 0, "%s", report.summary);
@@ -111,10 +112,16 @@ static void expect(world_body body)
 
 Test(gpu_counts, graphs_of_a_closed_communicator_are_no_calls_on_their_way)
 {
-    expect(closes_with_graph);
+    expect(closes_with_graph, false);
 }
 
 Test(gpu_counts, calls_that_a_closed_communicator_left_are_not_on_their_way)
 {
-    expect(closes_with_call);
+    expect(closes_with_call, false);
+}
+
+Test(gpu_counts, calls_by_way_of_the_host_are_on_their_way_as_well)
+{
+    expect(closes_with_call, true);
+    expect(closes_with_graph, true);
 }
