@@ -241,8 +241,7 @@ static void break_as_told(const char *arguments)
     cr_assert(sscanf(strstr(ran.text, "\n     3  "), " 3 %199[^\n]", step) == 1, "%s", ran.text);
     hole = strstr(ran.text, "`rondo ");
     cr_assert(hole && sscanf(hole, "`rondo %400[^`]", command) == 1, "%s", ran.text);
-    hole = strstr(command, "STEP --rank RANK");
-    cr_assert(hole, "%s", command);
+    cr_assert(hole = strstr(command, "STEP --rank RANK"), "%s", command);
     strcpy(hole, "3 --rank 1");
     snprintf(taken_out, sizeof(taken_out), "without rank 1's step 3 (%s): ", step);
     assert_ran(command, 1, taken_out);
@@ -251,7 +250,6 @@ static void break_as_told(const char *arguments)
 Test(explain_command, the_command_below_the_steps_breaks_these_plans)
 {
     break_as_told("explain all_reduce -n 6 --algo hierarchy --steps 1");
-    break_as_told("explain all_reduce -g 4+2 --algo hierarchy --steps 1");
     break_as_told("explain all_reduce -g 2+1+3 --algo hierarchy --steps 1");
     break_as_told("explain all_reduce -g 0,1,0,1 --algo ring --steps 1");
     break_as_told("explain all_reduce -n 10 --algo ring --steps 1");

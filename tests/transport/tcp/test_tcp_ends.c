@@ -230,7 +230,7 @@ Test(tcp_ends, are_those_of_a_peer_that_is_not_there_if_one_of_its_addresses_say
     cr_expect(strstr(fail_sentence(), place), "'%s'", fail_sentence());
 }
 
-/* As the address of a bridge that each host has: what refused there is this host. */
+/* A bridge may have the same address on each host: this host is the one that refused there. */
 Test(tcp_ends, are_not_told_by_an_address_that_this_host_has_too)
 {
     struct tcp_network *network = node_tcp(0);
