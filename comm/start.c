@@ -7,6 +7,7 @@
 
 #include "comm/engine/call.h"
 #include "comm/engine/post.h"
+#include "comm/engine/stream.h"
 #include "comm/engine/threads.h"
 #include "comm/failure/error.h"
 #include "comm/gpu/gpu.h"
@@ -49,12 +50,14 @@ static rondo_result meet(const struct membership *membership, double timeout,
 static rondo_result decline(const struct membership *membership, rondo_result result)
 {
     const struct endpoint empty = {0};
+    struct membership declined = *membership;
     struct endpoint *endpoints = calloc((size_t)membership->size, sizeof(*endpoints));
     char sentence[FAIL_SENTENCE_MAX];
 
     memcpy(sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    declined.ret_nobody = NULL; /* the error is the one that it came with */
     if (endpoints && membership->place)
-        meet(membership, PATIENCE_DECLINE, &empty, endpoints);
+        meet(&declined, PATIENCE_DECLINE, &empty, endpoints);
     free(endpoints);
     return rondo_fail(result, "%s", sentence);
 }
@@ -356,9 +359,11 @@ rondo_result rondo_comm_finalize(rondo_comm *comm)
 
 int rondo_group_needs(rondo_comm *comm, rondo_stream *stream)
 {
-    bool foreign = comm && fork_is_foreign(comm->home); /* to be closed all the same */
-
-    return group_has_calls(comm, stream) || (comm && !foreign && registration_is_needed(comm));
+    if (comm && fork_is_foreign(comm->home)) /* to be closed all the same */
+        comm = NULL;
+    if (stream && fork_is_foreign(stream->home))
+        stream = NULL;
+    return group_has_calls(comm, stream) || (comm && registration_is_needed(comm));
 }
 
 void rondo_comm_close(rondo_comm *comm)

@@ -24,12 +24,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The signal that asks us to end. A handler writes it, so no order matters. */
-static atomic_int caught;
+/* The last signal that asked us to end, and how many did. A handler writes them, so no order
+ * matters. */
+static atomic_int caught, caught_count;
 
 static void on_signal(int number)
 {
     atomic_store_explicit(&caught, number, memory_order_relaxed);
+    atomic_fetch_add_explicit(&caught_count, 1, memory_order_relaxed);
 }
 
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -45,6 +47,11 @@ void bench_catch_signals(void)
 int bench_caught_signal(void)
 {
     return atomic_load_explicit(&caught, memory_order_relaxed);
+}
+
+int bench_caught_signals(void)
+{
+    return atomic_load_explicit(&caught_count, memory_order_relaxed);
 }
 
 /* In the child of bench_fork(). */

@@ -78,10 +78,11 @@ double bench_fastest(const struct bench_group *group, const struct bench_reply *
  */
 void bench_catch_signals(void);
 int bench_caught_signal(void);
+int bench_caught_signals(void); /* how many */
 /* The same, and says on stderr that it ends `command`. */
 int bench_say_signal(const char *command);
-/* Forks a child that is to become a program: these signals end it, none of them is lost before it
- * has done so, and our own end is SIGTERM to it. A terminal's signals come to us only. */
+/* Forks a child that is to become a program. These signals end the child, also those that come
+ * before its exec. It gets SIGTERM when this process ends, and no signals of our terminal. */
 pid_t bench_fork(void);
 
 /* 0, or -1 with a sentence on stderr. `path`: workers of other network namespaces find only what

@@ -137,9 +137,10 @@ void run_tag_done(struct run_tag *tag, bool patient)
         done = left > 0 && !tag->waits ? take_some(tag) : 0;
         left -= (long)done;
     } while (done > 0);
-    if (!tag->waits)
+    if (!tag->waits) {
         end_output(tag);
-    put_lines(tag, patient);
+        put_lines(tag, patient);
+    }
     if (tag->waits)
         return;
     free(tag->line);

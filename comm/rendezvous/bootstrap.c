@@ -23,7 +23,7 @@ static rondo_result seek(struct connector *me, bool *ret_nobody, void *ret_blobs
     rondo_result result = connector_reach(me);
 
     if (ret_nobody)
-        *ret_nobody = result != RONDO_OK;
+        *ret_nobody = me->nobody;
     if (!result) {
         if (me->timeout > 0)
             me->deadline = clock_seconds() + me->timeout +

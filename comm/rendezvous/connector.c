@@ -243,7 +243,7 @@ rondo_result connector_reach(struct connector *me)
         else if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
             return rondo_fail_errno(RONDO_ERROR_SYSTEM, "rank %d cannot connect to %s", me->rank,
                                     me->place->address);
-        else if (is_over(me))
+        else if ((me->nobody = is_over(me)))
             return rondo_fail(RONDO_ERROR_INVALID,
                               "rank %d of %d finds nobody at %s: the unique id is used up, as all "
                               "ranks of a communicator have met by it, or its time was over, or "
@@ -261,6 +261,7 @@ rondo_result connector_reach(struct connector *me)
             log_warn("%s", fail_sentence());
         }
     }
+    me->nobody = true;
     return not_found(me, me->timeout);
 }
 

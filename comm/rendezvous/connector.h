@@ -28,7 +28,8 @@ struct connector {
     const char *last;    /* why the last attempt to connect failed */
     rondo_result rumour; /* what the last one that listened there said of us, unproved */
     char heard[FAIL_SENTENCE_MAX];
-    bool told; /* a proven reply has come */
+    bool nobody; /* has proved to be the meeting point, until the end of the trying */
+    bool told;   /* a proven reply has come */
 };
 
 /* Connect, claim, and hear that who listens there knows our secret; tries until the deadline, a

@@ -81,9 +81,10 @@ rondo_result shards_fail_call(rondo_result result, const rondo_comm *comm, const
 {
     ddp_fail_call(result, comm, what);
     if (result == RONDO_ERROR_ABORTED)
-        ddp_fail(result,
-                 "%s A rank does so, too, that has no memory for its part: look at what it said.",
-                 rondo_ddp_last_error());
+        ddp_fail(
+            result,
+            "%s A rank without memory for its part of a step aborts, too: read that rank's error.",
+            rondo_ddp_last_error());
     return result;
 }
 

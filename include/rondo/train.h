@@ -188,8 +188,8 @@ RONDO_API void rondo_checkpoint_close(rondo_checkpoint *checkpoint);
  *
  * gather, prefetch, reduce, clip, step, export and add_unit are collective. Communication runs in
  * the background on a communicator and a stream of its own. Values are float32. A rank that has no
- * memory for its part of a step gives up: its call is RONDO_ERROR_MEMORY, those of the others are
- * RONDO_ERROR_ABORTED at once, and all can only close.
+ * memory for a buffer or for sums of gradients gives up: its call is RONDO_ERROR_MEMORY, those of
+ * the others are RONDO_ERROR_ABORTED at once, and all can only close.
  */
 typedef struct rondo_shards rondo_shards;
 

@@ -235,11 +235,11 @@ class Stream(Closing):
 
     def close(self) -> None:
         """Wait for what is queued, and end. A second time does nothing."""
-        handle = self._handle
-        if not lib.group_needs(None, handle):
-            self._handle = None
+        handle, self._handle = self._handle, None  # in one step, as threads may close it at the same time
         if handle:
-            lib.stream_close(handle)  # refused where it is needed: it stays open, and the group's end says why
+            if lib.group_needs(None, handle):
+                self._handle = handle  # the close is refused: it stays open, and the group's end says why
+            lib.stream_close(handle)
 
 
 class _Outcome(Event):

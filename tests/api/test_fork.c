@@ -2,6 +2,7 @@
 /* test_fork.c - a child of a rank: what it may do, what it is refused, and that its parent and the
  * other ranks notice nothing of it, as with the data loaders of PyTorch. */
 #include "../world.h"
+#include "rondo/bindings.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -327,6 +328,30 @@ static rondo_result die_before_child(rondo_comm *comm, void *argument, char *sen
         raise(SIGKILL);
     }
     return result ? result : sum_up(comm, sentence);
+}
+
+Test(fork, a_child_closes_what_an_open_group_of_its_parent_needs)
+{
+    int32_t value = 1, sum = 0;
+    rondo_comm *comm = NULL;
+    rondo_stream *stream = NULL;
+    int status = 0;
+    pid_t child;
+
+    cr_assert(rondo_comm_open_all(1, NULL, &comm) == RONDO_OK);
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK);
+    cr_assert(rondo_group_start() == RONDO_OK);
+    cr_expect_not(rondo_group_needs(comm, stream));
+    cr_assert(rondo_all_reduce(&value, &sum, 1, RONDO_INT32, RONDO_SUM, comm, stream) == RONDO_OK);
+    cr_expect(rondo_group_needs(comm, NULL) && rondo_group_needs(NULL, stream));
+    cr_expect_not(rondo_group_needs(NULL, NULL));
+    child = fork();
+    if (!child)
+        _exit(rondo_group_needs(comm, NULL) || rondo_group_needs(NULL, stream));
+    cr_expect(waitpid(child, &status, 0) == child && status == 0);
+    cr_expect(rondo_group_end() == RONDO_OK && rondo_stream_synchronize(stream) == RONDO_OK);
+    rondo_stream_close(stream);
+    rondo_comm_close(comm);
 }
 
 Test(fork, a_child_that_lives_on_does_not_hide_the_death_of_its_parent)

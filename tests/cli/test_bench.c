@@ -319,20 +319,27 @@ Test(bench, a_terminated_benchmark_takes_its_ranks_along)
 }
 
 /* The training is a script beside a copy of the program, which counts the signals that come to it
- * until a while after the first one. A second one would kill the ranks of a real one. */
-Test(bench, a_terminated_benchmark_of_trainings_tells_the_training_once)
+ * until a while after the first ones. A second one would kill the ranks of a real one. */
+Test(bench, a_terminated_benchmark_of_trainings_tells_the_training_each_time_once)
 {
     static const char command[] =
         "d=$(mktemp -d); cp " TEST_BENCH " $d/bench; cat > $d/rondo-train <<'END'\n"
         "#!/bin/sh\n"
-        "trap 'n=$((n + 1))' TERM; n=0; touch $0.begun; while test $n = 0; do sleep 0.01; done\n"
+        "trap 'n=$((n + 1)); touch $0.$n' TERM; n=0; touch $0.0\n"
+        "while test $n -lt $TIMES; do sleep 0.01; done\n"
         "sleep 0.3; echo $n > $0.signals; exit 1\n"
         "END\n"
         "chmod +x $d/rondo-train; $d/bench ddp -n 2 2> $d/said & bench=$!\n"
-        "while kill -0 $bench && ! test -e $d/rondo-train.begun; do sleep 0.01; done\n"
-        "kill -TERM $bench; wait $bench; cat $d/said >&2\n"
-        "n=$(cat $d/rondo-train.signals); rm -r $d; test \"$n\" = 1";
+        "for i in $(seq 0 $((TIMES - 1))); do\n"
+        "    while kill -0 $bench && ! test -e $d/rondo-train.$i; do sleep 0.01; done\n"
+        "    kill -TERM $bench\n"
+        "done\n"
+        "wait $bench; cat $d/said >&2\n"
+        "n=$(cat $d/rondo-train.signals); rm -r $d; test \"$n\" = $TIMES";
 
+    setenv("TIMES", "1", 1);
+    cr_expect_eq(system(command), 0);
+    setenv("TIMES", "2", 1);
     cr_expect_eq(system(command), 0);
 }
 

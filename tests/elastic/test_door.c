@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -320,12 +321,11 @@ static pid_t be_rude(int listener)
     static const char answer[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
     pid_t pid = fork();
 
-    while (!pid) {
-        int fd = accept(listener, NULL, NULL);
-
-        if (fd < 0 || write(fd, answer, sizeof(answer)) < 0 || close(fd))
-            usleep(1000);
-    }
+    if (!pid)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int fd; !pid; usleep(1000))
+        if ((fd = accept(listener, NULL, NULL)) >= 0 && write(fd, answer, sizeof(answer)) >= 0)
+            close(fd);
     return pid;
 }
 

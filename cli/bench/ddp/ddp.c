@@ -106,15 +106,17 @@ static int run_training(const struct bench_ddp_options *options, int ranks, cons
     int status = -1;
     char line[512];
     pid_t pid = errors ? bench_fork() : -1;
-    bool ended = false; /* by us */
+    int told = bench_caught_signals();
 
     if (pid == 0) {
         dup2(fileno(errors), STDERR_FILENO);
         become(options, ranks, json);
     }
     while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
-        if (bench_caught_signal() && !ended) /* once: a second one kills its ranks at once */
-            ended = !kill(pid, SIGTERM);
+        if (told < bench_caught_signals()) { /* each once: a second one kills its ranks at once */
+            kill(pid, SIGTERM);
+            told++;
+        }
         doze_for(DOZE_NEWS);
     }
     if (status && !bench_caught_signal()) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_post.c - what becomes of a posted call whose communicator is closed by another thread. */
+/* test_closed.c - what becomes of a posted call whose communicator is closed by another thread. */
 #include "comm/engine/post.h"
 #include "comm/engine/run.h"
 
