@@ -60,8 +60,9 @@ struct wishes {
     char name[64];              /* with which sentences about the communicator begin; "": none */
 };
 
-/* An ncclResult_t, and above it which jobs make communicators out of this one. One word, so that
- * whoever finds it ready may make the next one, and nobody takes the end of one for another's. */
+/* An ncclResult_t, and above it which jobs make communicators out of this one. They are one word: a
+ * thread that finds the communicator ready may make the next one, and takes no job's end for that
+ * of another. */
 enum {
     STATE_RESULT = 0xff,
     STATE_SPLITS = 0x100,  /* a split or a growth, which other ranks tell apart by their order */

@@ -50,7 +50,7 @@ static void release_parent(const struct job *job, const ncclResult_t *result)
         next = state & ~job->claim;
         if (result)
             next = (next & ~STATE_RESULT) | (int)*result;
-        /* Release, pairs with the acquire in claim_parent() and communicator_check(). */
+        /* Release, pairs with the acquire in set_claim() and communicator_check(). */
     } while (!atomic_compare_exchange_weak_explicit(&job->parent->state, &state, next,
                                                     memory_order_release, memory_order_relaxed));
 }
@@ -256,7 +256,7 @@ static void refuse_chain(struct worker *first, ncclResult_t result, const char *
     }
 }
 
-/* Sets the bits, unless there are others than `beside`; false: there are. */
+/* Adds `claim` to the parent's state. False: a job that is not in `beside` has the parent. */
 static bool set_claim(ncclComm_t parent, int claim, int beside)
 {
     int state = atomic_load_explicit(&parent->state, memory_order_relaxed);

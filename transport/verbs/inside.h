@@ -90,7 +90,7 @@ struct verbs_rail {
 };
 
 struct verbs_peer {
-    bool forsaken; /* nothing waits until it has acknowledged what was sent to it */
+    bool forsaken; /* it has closed its end: its zero-copy sends are not waited for */
     bool lost;     /* its connection had failed before the communicator broke */
     struct verbs_network *network;
     int rank;
