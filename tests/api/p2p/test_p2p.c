@@ -4,6 +4,7 @@
 #include "tests/log_copy.h"
 
 #include <criterion/criterion.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,11 +116,13 @@ Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
 Test(p2p, a_rank_of_another_host_that_dies_unmet_is_missed_by_what_names_it_alone)
 {
     enum { SIZE = 6 };
+    atomic_int *done = world_share(sizeof(*done));
 
     if (!distant())
         cr_skip_test("a rank of this host is met from the start");
     setenv("RONDO_ALGORITHM", "direct", 1); /* of the barrier when the ends are opened */
-    world_run_processes(SIZE, p2p_lose_a_stranger, NULL, &report);
+    world_run_processes(SIZE, p2p_lose_a_stranger, done, &report);
+    world_unshare(done, sizeof(*done));
     for (int r = 0; r < SIZE; r++)
         cr_expect(r == 1 || strstr(report.sentences[r], "finalize: ") == report.sentences[r], "%s",
                   report.summary);
